@@ -1,0 +1,29 @@
+// Package codec is the wire: what a client and a node say to each other, as Go
+// values and as bytes in both codecs (JSON and msgpack), and the tables that
+// both sides share: names and their grammar, positions, error codes, close
+// causes.
+//
+// # What it guarantees
+//
+//   - Nothing reaches a decoder before the gate has walked the whole message
+//     once: syntax, nesting, repeated keys, UTF-8, declared lengths, bytes left
+//     over. The walk is linear in the message whatever it holds, and allocates
+//     nothing that the input did not pay for.
+//   - One document model. Every frame is decoded and encoded by code written
+//     once for both codecs, over value (a validated value that is read) and
+//     writer (a value that is written).
+//   - Data stays the bytes of whoever made it and is transcoded at most once per
+//     framing, exactly: integers of int64 and uint64 keep every digit, a float
+//     comes back equal.
+//   - A Frame is immutable and its bytes are made once per Framing, however many
+//     sessions send it.
+//
+// # Memory
+//
+// What Decode returns aliases the message, which the caller gives away. Where a
+// message carries much besides its data, the parts are copied out instead, so
+// that a stored event never holds more than its own size and a constant.
+//
+// The package starts no goroutine and holds no state but pools of scratch
+// memory; scratch that one huge message has grown is not pooled again.
+package codec

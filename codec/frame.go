@@ -1,0 +1,84 @@
+package codec
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Framing turns documents into the bytes that one kind of connection writes. It
+// is owned by its transport and compared by pointer, so one Framing value serves
+// all connections of a kind.
+type Framing struct {
+	Name     string
+	Protocol Protocol
+	// Wrap appends the transport's header and doc to dst; nil: doc as it is.
+	Wrap func(dst, doc []byte) []byte
+}
+
+// Frame is one server document and its bytes, which are made when the first
+// session of a framing needs them and then shared. It is immutable, and safe for
+// concurrent use.
+type Frame struct {
+	doc  Document                 // immutable
+	made atomic.Pointer[encoding] // list, only ever grown at its head, under mu
+	mu   sync.Mutex               // held while bytes are made, so that they are made once
+}
+
+// encoding is one framing's bytes; immutable once it is in the list.
+type encoding struct {
+	framing *Framing
+	bytes   []byte
+	next    *encoding
+}
+
+// NewFrame makes a frame of a document that does not change any more.
+func NewFrame(d Document) *Frame { return &Frame{doc: d} }
+
+// Bytes returns the frame in the given framing. The caller must not change them.
+// After the first call for a framing it takes no lock and allocates nothing.
+func (f *Frame) Bytes(fr *Framing) []byte {
+	if e := f.find(fr); e != nil {
+		return e.bytes
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.find(fr)
+	if e == nil {
+		e = &encoding{framing: fr, bytes: fr.encode(f.doc), next: f.made.Load()}
+		f.made.Store(e)
+	}
+	return e.bytes
+}
+
+func (f *Frame) find(fr *Framing) *encoding {
+	for e := f.made.Load(); e != nil; e = e.next {
+		if e.framing == fr {
+			return e
+		}
+	}
+	return nil
+}
+
+// wrapRoom is what a transport's header is assumed to need at most.
+const wrapRoom = 16
+
+func (fr *Framing) encode(d Document) []byte {
+	buf := encodeBuffers.Get().(*[]byte)
+	doc := fr.Protocol.Append((*buf)[:0], d)
+	out := make([]byte, 0, len(doc)+wrapRoom)
+	if fr.Wrap == nil {
+		out = append(out, doc...)
+	} else {
+		out = fr.Wrap(out, doc)
+	}
+	if cap(doc) <= maxPooled {
+		*buf = doc
+		encodeBuffers.Put(buf)
+	}
+	return out
+}
+
+// maxPooled bounds what one pooled buffer holds on to.
+const maxPooled = 128 << 10
+
+var encodeBuffers = sync.Pool{New: func() any { return new([]byte) }}

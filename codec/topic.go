@@ -1,0 +1,43 @@
+package codec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Topic names one room of one tenant. It is valid by construction when it comes
+// from NewTopic or ParseTopic. A client never sees the tenant in a frame, so
+// events decoded by a client have a topic without one.
+type Topic struct{ Tenant, Room string }
+
+// NewTopic refuses names outside the grammar.
+func NewTopic(tenant, room string) (Topic, error) {
+	if !ValidTenant(tenant) {
+		return Topic{}, fmt.Errorf("codec: tenant outside the grammar")
+	}
+	if !ValidRoom(room) {
+		return Topic{}, fmt.Errorf("codec: room outside the grammar")
+	}
+	return Topic{tenant, room}, nil
+}
+
+// ParseTopic is the inverse of String.
+func ParseTopic(s string) (Topic, error) {
+	tenant, room, ok := strings.Cut(s, ":")
+	if !ok {
+		return Topic{}, fmt.Errorf("codec: topic without a tenant")
+	}
+	return NewTopic(tenant, room)
+}
+
+// String is injective: a tenant has no ':', so the first one ends it.
+func (t Topic) String() string { return t.Tenant + ":" + t.Room }
+
+// Kind is the part of the room's name that picks its handler and policies.
+func (t Topic) Kind() string { return RoomKind(t.Room) }
+
+// RoomKind is the part of a room's name before the first ':', or all of it.
+func RoomKind(room string) string {
+	kind, _, _ := strings.Cut(room, ":")
+	return kind
+}
