@@ -72,7 +72,11 @@ func (k Key) Sign(c Claims) (string, error) {
 		claims["pulse"] = c.Grants
 	}
 	claims["sub"] = c.Subject
-	claims[tenantClaim(c.TenantClaim)] = c.Tenant
+	name := tenantClaim(c.TenantClaim)
+	if other, taken := claims[name]; taken && other != c.Tenant {
+		return "", fmt.Errorf("auth: claim %s cannot hold the tenant, it says something else already", name)
+	}
+	claims[name] = c.Tenant
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
 	if k.ID != "" {
 		token.Header["kid"] = k.ID
