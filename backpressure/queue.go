@@ -1,0 +1,124 @@
+package backpressure
+
+// Entry is what a Queue holds: an item and what the lane must know of it.
+type Entry[T any] struct {
+	Item T
+	// Size in bytes, against the lane's Bytes. At least 0.
+	Size int
+	// Key is the coalescing key, used with CoalesceLatest only; 0 is no key.
+	Key uint64
+	// Expires is the monotonic time in nanoseconds from which the item must not run any more; 0 is never.
+	Expires int64
+}
+
+// Queue is one bounded lane: a FIFO with a bound in items and one in bytes. It is owned by its holder, who brings the lock.
+type Queue[T any] struct {
+	ring Ring[Entry[T]]
+	// index finds the waiting entry of a key by its number, an entry's number being popped + its place. Allocated by the first keyed
+	// entry, given back together with a ring that had grown large; thus never larger than the lane's items.
+	index  map[uint64]uint32
+	popped uint32 // wraps: numbers are only compared by difference
+	items  int    // immutable
+	limit  int    // immutable
+	bytes  int
+}
+
+// NewQueue is an empty lane that takes at most items entries and bytes bytes. It allocates nothing.
+func NewQueue[T any](items, bytes int) Queue[T] { return Queue[T]{items: items, limit: bytes} }
+
+// Len is the number of waiting entries.
+func (q *Queue[T]) Len() int { return q.ring.Len() }
+
+// Bytes is the sum of their sizes.
+func (q *Queue[T]) Bytes() int { return q.bytes }
+
+// Push offers an entry. What leaves the lane for it is appended to removed, which the caller brings, usually as a slice of a small array:
+// with Coalesced exactly the entry that was replaced, with Accepted those that DropOldest pushed out, with any other outcome nothing.
+//
+// An entry that would not fit an empty lane is TooLarge, whatever the policy. A newer entry that is larger than the older one of its key
+// and does not fit in its place is Backpressured, and the older one stays.
+func (q *Queue[T]) Push(e Entry[T], p Policy, removed []Entry[T]) (Outcome, []Entry[T]) {
+	if e.Size > q.limit || q.items < 1 {
+		return TooLarge, removed
+	}
+	keyed := p == CoalesceLatest && e.Key != 0
+	if keyed {
+		if i, ok := q.find(e.Key); ok {
+			old := q.ring.At(i)
+			if q.bytes-old.Size+e.Size > q.limit {
+				return Backpressured, removed
+			}
+			q.ring.Set(i, e)
+			q.bytes += e.Size - old.Size
+			return Coalesced, append(removed, old)
+		}
+	}
+	for !q.fits(e.Size) {
+		if p != DropOldest || q.ring.Len() == 0 {
+			return Backpressured, removed
+		}
+		removed = append(removed, q.pop())
+	}
+	if keyed {
+		if q.index == nil {
+			q.index = make(map[uint64]uint32)
+		}
+		q.index[e.Key] = q.popped + uint32(q.ring.Len())
+	}
+	q.push(e)
+	return Accepted, removed
+}
+
+// PushReserved appends an entry past the bounds. Its caller holds a reservation, and the number of reservations is the bound.
+func (q *Queue[T]) PushReserved(e Entry[T]) { q.push(e) }
+
+// PushFront returns an entry that was popped and not used to the front, past the bounds: it had its place a moment ago. It is not
+// coalesced with any more.
+func (q *Queue[T]) PushFront(e Entry[T]) {
+	q.popped--
+	q.ring.PushFront(e)
+	q.bytes += e.Size
+}
+
+// Front is the entry that Pop would remove.
+func (q *Queue[T]) Front() (Entry[T], bool) { return q.ring.Front() }
+
+// Pop removes the oldest entry. The outcome is Expired for one whose deadline is not after now: it must not run, and its owner must be
+// told; else Accepted.
+func (q *Queue[T]) Pop(now int64) (e Entry[T], o Outcome, ok bool) {
+	if q.ring.Len() == 0 {
+		return e, Accepted, false
+	}
+	e = q.pop()
+	if e.Expires != 0 && e.Expires <= now {
+		return e, Expired, true
+	}
+	return e, Accepted, true
+}
+
+func (q *Queue[T]) fits(size int) bool {
+	return q.ring.Len() < q.items && q.bytes+size <= q.limit
+}
+
+func (q *Queue[T]) find(key uint64) (int, bool) {
+	n, ok := q.index[key]
+	return int(n - q.popped), ok
+}
+
+func (q *Queue[T]) push(e Entry[T]) {
+	q.ring.Push(e)
+	q.bytes += e.Size
+}
+
+func (q *Queue[T]) pop() Entry[T] {
+	e, _ := q.ring.Pop()
+	q.bytes -= e.Size
+	if len(q.index) > 0 && e.Key != 0 && q.index[e.Key] == q.popped {
+		delete(q.index, e.Key)
+	}
+	q.popped++
+	if q.ring.buf == nil {
+		q.index = nil
+	}
+	return e
+}

@@ -1,0 +1,2 @@
+// Package scheduler decides who runs next.
+package scheduler
