@@ -42,7 +42,8 @@ type Conn interface {
 	// close frame goes out with the cause's code and the reason (ASCII, cut at 123
 	// bytes), then the peer has what is left of the write timeout, counted from the
 	// call, to answer; then the socket is closed. The first cause counts, of
-	// whichever side. Close never blocks and may be called at any time by anyone.
+	// whichever side. codec.CauseAbrupt has no close frame: it cuts the connection at
+	// once. Close never blocks and may be called at any time by anyone.
 	Close(cause codec.Cause, reason string)
 }
 
