@@ -1,0 +1,65 @@
+package arch
+
+import "slices"
+
+// Module is the path of this module.
+const Module = "github.com/yaza-dev/pulse"
+
+// layer says what the packages under one folder may import of this module
+// outside tests: exact folders, or with "/..." all below one too. A folder may
+// always import what lies below itself. Of several layers that fit a package the
+// longest folder counts.
+type layer struct {
+	folder string
+	may    []string
+}
+
+// public is what a program or an embedder builds on.
+var public = []string{"engine/...", "actors/room", "auth", "bridge/...", "transport/...", "codec", "backpressure"}
+
+// actor is what every folder under actors may import: siblings know each other
+// by messages only.
+var actor = []string{"actors", "actors/message", "backpressure", "scheduler", "codec"}
+
+var layers = []layer{
+	{"backpressure", nil},
+	{"codec", nil},
+	{"scheduler", nil},
+	{"auth", nil},
+	{"internal", nil},
+
+	{"bridge", []string{"codec", "backpressure"}},
+	{"transport", []string{"codec", "backpressure"}},
+
+	{"actors", actor},
+	{"actors/message", []string{"backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
+	{"actors/session", slices.Concat(actor, []string{"auth", "transport"})},
+	{"actors/room", slices.Concat(actor, []string{"auth", "bridge"})},
+	{"actors/tenant", slices.Concat(actor, []string{"auth", "bridge"})},
+
+	{"engine", []string{"actors/...", "scheduler", "backpressure", "codec", "bridge/...", "transport/...", "auth", "internal/..."}},
+
+	{"cmd", public},
+	{"examples", public},
+	{"tests", slices.Concat(public, []string{"cmd/..."})},
+}
+
+// exclusive says which folders alone may import an outside module.
+type exclusive struct {
+	module  string
+	folders []string
+	// tests: tests of other folders may import it too.
+	tests bool
+}
+
+var exclusives = []exclusive{
+	{module: "github.com/asynkron/protoactor-go", folders: []string{"actors", "bridge/redis"}},
+	{module: "github.com/lxzan/gws", folders: []string{"transport/ws"}},
+	{module: "github.com/redis/go-redis", folders: []string{"bridge/redis"}},
+	{module: "github.com/vmihailenco/msgpack", folders: []string{"codec"}},
+	{module: "github.com/golang-jwt/jwt", folders: []string{"auth"}},
+	{module: "github.com/testcontainers/testcontainers-go", folders: []string{"tests"}},
+	{module: "github.com/spf13/cobra", folders: []string{"cmd"}},
+	{module: "go.yaml.in/yaml", folders: []string{"cmd"}},
+	{module: "github.com/coder/websocket", folders: []string{"tests"}, tests: true},
+}
