@@ -1,0 +1,291 @@
+package memory
+
+import (
+	"sync"
+	"time"
+
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// Config is what a Broker needs to know.
+type Config struct {
+	// HistoryBytes bounds everything that the broker keeps. 0: 1 GiB.
+	HistoryBytes int64
+
+	// TenantHistoryBytes bounds a tenant; asked when a tenant's first record is
+	// made, without a lock held. nil, or 0 from it: HistoryBytes.
+	TenantHistoryBytes func(tenant string) int64
+
+	// NewRooms is how many records a tenant may make a second, in bursts of ten
+	// seconds' worth; asked as TenantHistoryBytes is. nil, or 0 from it: no limit.
+	NewRooms func(tenant string) int
+
+	// Now is the clock. nil: time.Now, whose instants are compared monotonically.
+	Now func() time.Time
+}
+
+const sweepEvery = 10 * time.Second
+
+// Broker is a bridge.Broker that lives in one process.
+type Broker struct {
+	// immutable
+	config  Config
+	began   time.Time
+	account *backpressure.Account
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed by the sweeper at its end
+
+	relief sync.Mutex // one goroutine at a time makes room on the node; taken before a tenant's mu
+
+	mu sync.RWMutex // taken after a tenant's mu, or alone
+	// guarded by mu
+	tenants map[string]*tenant // nil once closed
+	since   time.Time          // of the present health
+}
+
+var _ bridge.Broker = (*Broker)(nil)
+
+// New starts a broker, and its sweeper.
+func New(config Config) *Broker {
+	if config.HistoryBytes == 0 {
+		config.HistoryBytes = 1 << 30
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	now := config.Now()
+	b := &Broker{
+		config:  config,
+		began:   now,
+		account: backpressure.NewAccount(nil, config.HistoryBytes),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+		tenants: make(map[string]*tenant),
+		since:   now,
+	}
+	go b.sweeper()
+	return b
+}
+
+// Publish implements bridge.Broker.
+func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
+	results := make([]bridge.Published, len(batch))
+	b.makeRoom(batch)
+	t := b.enter(name.Tenant)
+	if t == nil {
+		for i := range results {
+			results[i].Err = errClosed
+		}
+		done(results)
+		return
+	}
+	at := b.config.Now()
+	p := publishing{tenant: t, retention: r, at: at, now: int64(at.Sub(b.began))}
+	for i := range batch {
+		results[i] = p.one(name.Room, &batch[i])
+	}
+	var d delivery
+	mine := false
+	if len(p.fresh) > 0 && len(p.topic.sinks) > 0 {
+		d = delivery{sinks: p.topic.sinks, kind: arrived, batch: bridge.Batch{Events: p.fresh}}
+		var taken bool
+		if mine, taken = p.topic.outbox.offer(d); !taken {
+			p.topic.outbox.lost = true
+		}
+	}
+	t.mu.Unlock()
+	done(results)
+	if mine {
+		t.deliver(p.topic, d)
+	}
+}
+
+// Read implements bridge.Broker.
+func (b *Broker) Read(name codec.Topic, req bridge.ReadRequest, done func(bridge.Page, *codec.Error)) {
+	t := b.enter(name.Tenant)
+	if t == nil {
+		done(bridge.Page{}, errClosed)
+		return
+	}
+	now := b.now()
+	tp, err := t.open(name.Room, now)
+	if err != nil {
+		t.mu.Unlock()
+		done(bridge.Page{}, err)
+		return
+	}
+	if req.HasSince {
+		tp.joined, tp.touched = true, now
+	}
+	page := tp.history.page(req)
+	t.mu.Unlock()
+	done(page, nil)
+}
+
+// Subscribe implements bridge.Broker.
+func (b *Broker) Subscribe(name codec.Topic, s bridge.Sink) {
+	t := b.enter(name.Tenant)
+	if t == nil {
+		s.Subscribed(codec.Position{}, errClosed)
+		return
+	}
+	now := b.now()
+	tp, err := t.open(name.Room, now)
+	if err != nil {
+		t.mu.Unlock()
+		s.Subscribed(codec.Position{}, err)
+		return
+	}
+	d := delivery{sinks: []bridge.Sink{s}, kind: subscribed, head: tp.history.position()}
+	mine, taken := tp.outbox.offer(d)
+	if taken {
+		tp.subscribe(s)
+		tp.joined, tp.touched = true, now
+	}
+	t.mu.Unlock()
+	switch {
+	case mine:
+		t.deliver(tp, d)
+	case !taken:
+		s.Subscribed(codec.Position{}, errManyWaiting)
+	}
+}
+
+// Unsubscribe implements bridge.Broker.
+func (b *Broker) Unsubscribe(name codec.Topic, s bridge.Sink) {
+	t := b.enter(name.Tenant)
+	if t == nil {
+		return
+	}
+	defer t.mu.Unlock()
+	if tp, ok := t.topics.get(name.Room); ok {
+		tp.unsubscribe(s)
+		tp.touched = b.now()
+	}
+}
+
+// Health implements bridge.Broker: up until closed.
+func (b *Broker) Health() bridge.Health {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.tenants == nil {
+		return bridge.Health{State: bridge.Down, Why: "closed", Since: b.since}
+	}
+	return bridge.Health{State: bridge.Up, Since: b.since}
+}
+
+// Used is what the broker keeps at present, in bytes charged.
+func (b *Broker) Used() int64 { return b.account.Used() }
+
+// Close implements bridge.Broker. It frees all history and returns once the
+// sweeper has ended. Calls under way end as if they had come before.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	tenants := b.tenants
+	if b.tenants != nil {
+		b.tenants, b.since = nil, b.config.Now()
+		close(b.stop)
+	}
+	b.mu.Unlock()
+	for _, t := range tenants {
+		t.mu.Lock()
+		t.end()
+		t.mu.Unlock()
+	}
+	<-b.stopped
+}
+
+func (b *Broker) now() int64 { return int64(b.config.Now().Sub(b.began)) }
+
+// enter returns a tenant with its lock held, or nil once closed.
+func (b *Broker) enter(name string) *tenant {
+	for {
+		b.mu.RLock()
+		t, open := b.tenants[name], b.tenants != nil
+		b.mu.RUnlock()
+		if !open {
+			return nil
+		}
+		if t == nil {
+			b.admit(name)
+			continue
+		}
+		t.mu.Lock()
+		if !t.ended {
+			return t
+		}
+		t.mu.Unlock() // the sweeper or Close ended it meanwhile: the name is free
+	}
+}
+
+// admit makes the tenant's entry, unless somebody has meanwhile.
+func (b *Broker) admit(name string) {
+	limit, rooms := b.config.HistoryBytes, 0
+	if b.config.TenantHistoryBytes != nil {
+		if own := b.config.TenantHistoryBytes(name); own > 0 {
+			limit = min(limit, own)
+		}
+	}
+	if b.config.NewRooms != nil {
+		rooms = b.config.NewRooms(name)
+	}
+	t := newTenant(name, limit, b.account, newBucket(rooms, b.now()))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tenants != nil && b.tenants[name] == nil {
+		b.tenants[name] = t
+	}
+}
+
+// makeRoom takes from whoever holds most until the node has room for a batch. It
+// does so ahead of the publisher's lock, and a little more than needed, so that
+// looking for the one who holds most is rare.
+func (b *Broker) makeRoom(batch []bridge.Publication) {
+	var need int64
+	for i := range batch {
+		if p := &batch[i]; p.Buffered {
+			need += eventCost(p.Event, p.Event.Size()) + repeatCost
+		}
+	}
+	limit := b.config.HistoryBytes
+	if b.account.Used()+need <= limit {
+		return
+	}
+	b.relief.Lock()
+	defer b.relief.Unlock()
+	goal := limit - need
+	if b.account.Used() > goal {
+		goal -= limit / 256
+	}
+	for b.account.Used() > goal {
+		t := b.largest()
+		if t == nil {
+			return
+		}
+		t.mu.Lock()
+		for b.account.Used() > goal {
+			tp := t.oldest.find()
+			if tp == nil {
+				break
+			}
+			t.drop(tp)
+		}
+		t.mu.Unlock()
+	}
+}
+
+// largest is the tenant with the most history, or nil when nobody has any.
+func (b *Broker) largest() *tenant {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var found *tenant
+	var most int64
+	for _, t := range b.tenants {
+		if n := t.keeps.Load(); n > most {
+			found, most = t, n
+		}
+	}
+	return found
+}

@@ -1,0 +1,65 @@
+package memory
+
+import "time"
+
+// sweepStretch is how many records the sweeper visits without letting others in.
+const sweepStretch = 256
+
+func (b *Broker) sweeper() {
+	defer close(b.stopped)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			b.sweep()
+		case <-b.stop:
+			return
+		}
+	}
+}
+
+// sweep removes what age has ended: events, keys, records, tenants.
+func (b *Broker) sweep() {
+	b.mu.RLock()
+	tenants := make([]*tenant, 0, len(b.tenants))
+	for _, t := range b.tenants {
+		tenants = append(tenants, t)
+	}
+	b.mu.RUnlock()
+	for _, t := range tenants {
+		t.mu.Lock()
+		t.sweep(b.now())
+		if !t.ended && t.topics.len() == 0 {
+			t.end()
+			b.mu.Lock()
+			delete(b.tenants, t.name)
+			b.mu.Unlock()
+		}
+		t.mu.Unlock()
+	}
+}
+
+// sweep visits every record. It lets go of the lock now and then: the iteration
+// goes on over a map that others have changed meanwhile, which Go defines, since
+// nobody touches it at the same time.
+func (t *tenant) sweep(now int64) {
+	visited := 0
+	for _, tp := range t.topics.entries {
+		if visited++; visited%sweepStretch == 0 {
+			t.mu.Unlock()
+			t.mu.Lock()
+			if t.ended {
+				return
+			}
+		}
+		t.expire(tp, now)
+		tp.relax()
+		if tp.over(now) {
+			t.oldest.remove(tp)
+			t.topics.remove(tp.room)
+			t.account.Release(tp.cost())
+		}
+	}
+	t.topics.compact()
+}
