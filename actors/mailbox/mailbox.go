@@ -1,0 +1,130 @@
+package mailbox
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// The control lane carries small messages that must get through while the
+// others are full, so its bound is the same for every actor.
+const (
+	ControlItems = 64
+	ControlBytes = 64 << 10
+)
+
+// Config is what one mailbox is made of.
+type Config struct {
+	Pool   *scheduler.Pool
+	Class  scheduler.Class
+	Tenant *scheduler.Tenant
+	Items  int // bound of each lane but control, in messages
+	Bytes  int // bound of each lane but control, in bytes
+
+	// Account is charged 32 bytes and the message's size for every queued
+	// message; a post that it refuses is Backpressured. Nil: not charged.
+	Account *backpressure.Account
+
+	// Removed gets every message that leaves the queue unhandled, and why:
+	// replaced (Coalesced), dropped (Backpressured), Expired or Closed. Never
+	// called under the mailbox's lock. Nil: nobody wants to know.
+	Removed func(msg any, o backpressure.Outcome)
+
+	// Sink is drained after each batch. A panic in it is a panic of the actor.
+	Sink Sink
+}
+
+// Sink is work of the actor that does not come as messages: a session's
+// outbound queue. Drain runs on the worker, after the batch, and reports
+// whether there is more to do; it has to spend what it costs, and to keep to
+// control work in a control turn.
+type Sink interface {
+	Drain(t *scheduler.Turn) (more bool)
+}
+
+// Item is one message with what the queue has to know about it.
+type Item struct {
+	Msg     any
+	Size    int                 // bytes, for the bounds and the ledger
+	Key     uint64              // coalescing key, for CoalesceLatest
+	Expires int64               // by the clock of Turn.Now; 0: never
+	Policy  backpressure.Policy // what happens when the lane is full
+}
+
+// Mailbox implements actor.Mailbox and scheduler.Runner. Make it with New.
+type Mailbox struct {
+	// immutable
+	pool    *scheduler.Pool
+	account *backpressure.Account
+	removed func(msg any, o backpressure.Outcome)
+	sink    Sink
+	items   int32
+	bytes   int32
+
+	// owned by the scheduler
+	task scheduler.Task
+	flow scheduler.Flow
+
+	// owned by the worker that runs the task
+	batch Batch
+
+	// guarded by mu
+	mu       sync.Mutex
+	invoker  actor.MessageInvoker
+	lanes    [backpressure.Lanes]*lane // made at a lane's first post
+	signals  signalList
+	system   systemQueue
+	reserved int32               // reservations granted and not yet used
+	queued   int32               // messages in all lanes, and the batch's single one
+	picker   backpressure.Picker // which lane is next
+	ready    backpressure.Ready  // lanes that are not empty
+	state    state
+}
+
+// state is a set of reasons, so that each has one writer and they cannot
+// overwrite each other.
+type state uint8
+
+const (
+	started   state = 1 << iota // Start was called: the task may run
+	suspended                   // protoactor: failed or about to restart
+	paused                      // the actor: lanes wait
+	poisoned                    // protoactor: stop when the lanes are empty
+	closed                      // for good
+	awake                       // the pool was told; it will run the task, or does
+)
+
+func (s state) has(any state) bool { return s&any != 0 }
+
+// lane is one bounded queue of messages. A message that came through the PID is
+// a *foreign.
+type lane = backpressure.Queue[any]
+
+// foreign is a message that protoactor has to see alone.
+type foreign struct{ msg any }
+
+// New makes a mailbox that takes posts at once. Nothing runs before Start,
+// which protoactor calls when it has registered the actor.
+func New(cfg Config) *Mailbox {
+	m := &Mailbox{
+		pool:    cfg.Pool,
+		account: cfg.Account,
+		removed: cfg.Removed,
+		sink:    cfg.Sink,
+		items:   int32(cfg.Items),
+		bytes:   int32(cfg.Bytes),
+	}
+	m.flow.Init(cfg.Tenant)
+	m.task.Init(m, &m.flow, cfg.Class)
+	m.batch.m = m
+	return m
+}
+
+// Flow is the mailbox's own flow within its tenant.
+func (m *Mailbox) Flow() *scheduler.Flow { return &m.flow }
+
+// Task is what the scheduler runs.
+func (m *Mailbox) Task() *scheduler.Task { return &m.task }

@@ -1,0 +1,214 @@
+package mailbox
+
+import (
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// Post queues it in the lane and wakes the actor. It never blocks; what became
+// of the message is the outcome. Callable from any goroutine.
+func (m *Mailbox) Post(l backpressure.Lane, it Item) backpressure.Outcome {
+	return m.post(nil, l, it, false)
+}
+
+// PostFrom is Post for an actor that is running: the wake is gathered in the
+// worker's turn, which hands many to the pool under one lock.
+func (m *Mailbox) PostFrom(t *scheduler.Turn, l backpressure.Lane, it Item) backpressure.Outcome {
+	return m.post(t, l, it, false)
+}
+
+// PostReserved uses one reservation: neither the lane's bound nor the ledger
+// refuses it, only Closed does.
+func (m *Mailbox) PostReserved(l backpressure.Lane, it Item) backpressure.Outcome {
+	return m.post(nil, l, it, true)
+}
+
+func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved bool) backpressure.Outcome {
+	e := backpressure.Entry[any]{Item: it.Msg, Size: it.Size, Key: it.Key, Expires: it.Expires}
+	var few [2]backpressure.Entry[any]
+	removed := few[:0]
+
+	m.mu.Lock()
+	if reserved {
+		m.release(1)
+	}
+	if m.state.has(closed | poisoned) {
+		m.mu.Unlock()
+		return backpressure.Closed
+	}
+	var o backpressure.Outcome
+	if reserved {
+		m.force(l, e)
+	} else if o, removed = m.push(l, e, it.Policy, removed); !o.Took() {
+		m.mu.Unlock()
+		return o
+	}
+	run := !m.state.has(paused) && m.rouse()
+	control := l == backpressure.Control && m.runnable()
+	m.mu.Unlock()
+
+	for i := range removed {
+		why := o
+		if o == backpressure.Accepted {
+			why = backpressure.Backpressured
+		}
+		m.drop(removed[i].Item, why)
+	}
+	switch {
+	case control:
+		m.pool.ReadyControl(&m.task)
+	case run && t != nil:
+		t.Wake(&m.task, nil)
+	case run:
+		m.pool.Ready(&m.task, nil)
+	}
+	return o
+}
+
+// push offers e to the lane, and keeps the ledger and the counts. Under mu.
+func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpressure.Policy, removed []backpressure.Entry[any]) (backpressure.Outcome, []backpressure.Entry[any]) {
+	cost := int64(backpressure.EntryBytes + e.Size)
+	if m.account != nil && !m.account.Charge(cost) {
+		return backpressure.Backpressured, removed
+	}
+	o, removed := m.lane(l).Push(e, p, removed)
+	if !o.Took() {
+		m.refund(cost)
+		return o, removed
+	}
+	for i := range removed {
+		m.refund(int64(backpressure.EntryBytes + removed[i].Size))
+	}
+	m.queued += 1 - int32(len(removed))
+	m.ready = m.ready.With(l)
+	return o, removed
+}
+
+// force is push for a message that was promised its place. Under mu.
+func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
+	if m.account != nil {
+		m.account.Force(int64(backpressure.EntryBytes + e.Size))
+	}
+	m.lane(l).PushReserved(e)
+	m.queued++
+	m.ready = m.ready.With(l)
+}
+
+// pop takes the front of a lane that is not empty. Under mu.
+func (m *Mailbox) pop(l backpressure.Lane, now int64) (backpressure.Entry[any], backpressure.Outcome) {
+	q := m.lanes[l]
+	e, o, ok := q.Pop(now)
+	if !ok {
+		panic("mailbox: an empty lane is marked ready")
+	}
+	m.refund(int64(backpressure.EntryBytes + e.Size))
+	m.queued--
+	if q.Len() == 0 {
+		m.ready &^= 1 << l
+	}
+	return e, o
+}
+
+func (m *Mailbox) refund(n int64) {
+	if m.account != nil {
+		m.account.Release(n)
+	}
+}
+
+// lane is the queue of l, which most idle actors have never needed. Under mu.
+func (m *Mailbox) lane(l backpressure.Lane) *lane {
+	if m.lanes[l] == nil {
+		items, bytes := int(m.items), int(m.bytes)
+		if l == backpressure.Control {
+			items, bytes = ControlItems, ControlBytes
+		}
+		q := backpressure.NewQueue[any](items, bytes)
+		m.lanes[l] = &q
+	}
+	return m.lanes[l]
+}
+
+// Reserve grants n slots for messages that must not be refused later, such as
+// the answer to a request that is being admitted. Who grants them bounds them.
+// While any is outstanding the mailbox does not close itself. False: closed.
+func (m *Mailbox) Reserve(n int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state.has(closed) {
+		return false
+	}
+	m.reserved += int32(n)
+	return true
+}
+
+// Unreserve gives back n reservations that will not be used.
+func (m *Mailbox) Unreserve(n int) {
+	m.mu.Lock()
+	m.release(n)
+	m.mu.Unlock()
+}
+
+func (m *Mailbox) release(n int) {
+	m.reserved -= int32(n)
+	if m.reserved < 0 {
+		panic("mailbox: more reservations used than granted")
+	}
+}
+
+// drop gives a message that nobody will handle to its owner. Not under mu.
+func (m *Mailbox) drop(msg any, o backpressure.Outcome) {
+	if m.removed != nil {
+		m.removed(msg, o)
+	}
+}
+
+// Pause makes the lanes wait; signals and system messages go on. Called by the
+// actor, for instance while its handler waits for its restart. The message in
+// hand is the batch's last.
+func (m *Mailbox) Pause() {
+	m.mu.Lock()
+	m.state |= paused
+	m.mu.Unlock()
+}
+
+// Resume ends Pause. Callable from any goroutine.
+func (m *Mailbox) Resume() {
+	m.mu.Lock()
+	m.state &^= paused
+	run := m.rouse()
+	m.mu.Unlock()
+	if run {
+		m.pool.Ready(&m.task, nil)
+	}
+}
+
+// CloseIfIdle is called by the actor itself, which wants to end: when nothing
+// is queued in any lane, no signal is raised and no reservation is outstanding
+// it closes the mailbox for good, in the same step, so that no post can slip in
+// between; later posts are told Closed. Otherwise it does nothing.
+func (m *Mailbox) CloseIfIdle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.queued > 0 || m.signals.waiting() || m.reserved > 0 {
+		return m.state.has(closed)
+	}
+	m.state |= closed
+	return true
+}
+
+// Depth is how many messages wait in the lane.
+func (m *Mailbox) Depth(l backpressure.Lane) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lanes[l] == nil {
+		return 0
+	}
+	return m.lanes[l].Len()
+}
+
+// UserMessageCount is how many messages wait in all lanes.
+func (m *Mailbox) UserMessageCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(m.queued)
+}

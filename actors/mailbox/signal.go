@@ -1,0 +1,101 @@
+package mailbox
+
+// Signal is a reserved slot in one mailbox: whoever may have to tell the actor
+// something that must not be refused owns a Signal, and raises it. However
+// often it is raised before the actor gets to it, it is queued once, with the
+// bits of all raises; so the list of raised signals is bounded by the number of
+// nodes, and raising allocates nothing.
+//
+// A Signal belongs to one mailbox at a time and must not be copied or moved
+// while it is raised.
+type Signal struct {
+	// guarded by the mailbox's mu
+	next *Signal
+	bits uint32
+
+	// Owner is immutable; Bits is owned by the worker that hands it out.
+	raised Raised
+	queued bool // guarded by the mailbox's mu
+}
+
+// Raised is what the actor receives for a signal, as *Raised. It is the
+// signal's own memory: valid until the actor asks for the next message.
+type Raised struct {
+	Owner any
+	Bits  uint32
+}
+
+// Init says what the actor gets as Raised.Owner. Call it once, before Raise.
+func (s *Signal) Init(owner any) { s.raised.Owner = owner }
+
+// Raise adds bits to s and queues it ahead of the lanes. It never fails while
+// the mailbox is open; false means that the mailbox is closed for good.
+// Callable from any goroutine. Raising no bits does nothing.
+func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
+	m.mu.Lock()
+	if m.state.has(closed) {
+		m.mu.Unlock()
+		return false
+	}
+	s.bits |= bits
+	if s.queued || s.bits == 0 {
+		m.mu.Unlock()
+		return true
+	}
+	s.queued = true
+	m.signals.push(s)
+	run := m.runnable()
+	m.mu.Unlock()
+	if run {
+		m.pool.ReadyControl(&m.task)
+	}
+	return true
+}
+
+// Lower takes back what was raised and not yet handed out: after it returns,
+// the actor does not see those bits. For a timer that was cleared or an
+// incarnation that ended; call it on the actor's own goroutine.
+func (m *Mailbox) Lower(s *Signal) {
+	m.mu.Lock()
+	s.bits = 0
+	m.mu.Unlock()
+}
+
+// signalList is the FIFO of raised signals, linked through the nodes.
+type signalList struct{ head, tail *Signal }
+
+func (l *signalList) push(s *Signal) {
+	if l.tail == nil {
+		l.head = s
+	} else {
+		l.tail.next = s
+	}
+	l.tail = s
+}
+
+// pop takes the oldest signal that still has bits and moves them into its
+// Raised. Lowered ones leave the list on the way.
+func (l *signalList) pop() *Signal {
+	for l.head != nil {
+		s := l.head
+		l.head, s.next, s.queued = s.next, nil, false
+		if l.head == nil {
+			l.tail = nil
+		}
+		if s.bits != 0 {
+			s.raised.Bits, s.bits = s.bits, 0
+			return s
+		}
+	}
+	return nil
+}
+
+// waiting reports whether a signal would be handed out.
+func (l *signalList) waiting() bool {
+	for s := l.head; s != nil; s = s.next {
+		if s.bits != 0 {
+			return true
+		}
+	}
+	return false
+}

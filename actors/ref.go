@@ -1,0 +1,19 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/yaza-dev/pulse/actors/mailbox"
+)
+
+// Ref is how an actor is reached, from any goroutine and also after its end.
+// Data goes through the embedded mailbox; the PID is for protoactor alone.
+type Ref struct {
+	*mailbox.Mailbox
+	PID         *actor.PID
+	Incarnation uint64 // unique in the System, larger for a later actor
+}
+
+// Stop ends the actor and, before its own end, its children. It returns at
+// once; posts are told Closed from here on. Stopping again does nothing.
+func (r *Ref) Stop() { r.PostSystemMessage(&actor.Stop{}) }
