@@ -1,5 +1,10 @@
 package codec
 
+import (
+	"bytes"
+	"errors"
+)
+
 // Codec is one of the two codings of the document model.
 type Codec uint8
 
@@ -34,3 +39,63 @@ func (d Data) Raw() []byte { return d.raw }
 
 // Len is the length of Raw in bytes.
 func (d Data) Len() int { return len(d.raw) }
+
+// MakeData validates one value by the protocol's rules. raw is kept, not copied:
+// the caller never changes it. The error wraps ErrMalformed when raw is no value
+// at all, and is an *Error with CodeBadRequest when it is one that data must not
+// be: too deep, or not to be said in the other codec.
+func MakeData(c Codec, raw []byte) (Data, error) {
+	d := decoders.Get().(*decoder)
+	defer d.release()
+	if c == JSON {
+		raw = bytes.Trim(raw, " \t\r\n")
+	}
+	if !d.gate.data(c, raw) {
+		return Data{}, malformed(d.gate.why)
+	}
+	if d.gate.fault != "" {
+		return Data{}, NewError(CodeBadRequest, d.gate.fault)
+	}
+	return Data{c, raw}, nil
+}
+
+// faultOf is what an error of MakeData says to a client.
+func faultOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return "data is malformed"
+}
+
+// In returns the value in codec c: Raw in its own, transcoded in the other. The
+// caller must not change it.
+func (d Data) In(c Codec) []byte {
+	if d.IsZero() || d.codec == c {
+		return d.raw
+	}
+	w := writer{codec: c}
+	w.data(d)
+	return w.b
+}
+
+// Field returns the canonical text of a top-level scalar field: values that are
+// equal, in whatever codec and spelling, have equal texts, others have not. bin
+// counts as the text that JSON has for it.
+func (d Data) Field(name string) (key string, ok bool) {
+	for n, v := range (value{d.codec, d.raw}).members() {
+		if n != name {
+			continue
+		}
+		if k := v.kind(); k == arrayKind || k == objectKind {
+			return "", false
+		}
+		w := writer{codec: JSON}
+		w.scalar(v)
+		if string(w.b) == "-0.0" {
+			return "0", true
+		}
+		return alias(w.b), true
+	}
+	return "", false
+}

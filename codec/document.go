@@ -6,8 +6,8 @@ import "time"
 // *PresenceFrame, *PositionFrame, *Reset, *Left, *Status, *Expiring, *Drain,
 // *Ping, *Pong or *ErrorFrame.
 type Document interface {
-	// append writes the frame; it cannot fail.
-	append(w *writer)
+	// encode appends the frame; it cannot fail.
+	encode(dst []byte, c Codec) []byte
 }
 
 // Welcome answers a hello.

@@ -61,7 +61,14 @@ func (c Code) HTTPStatus() int { return codes[c].status }
 // codes carry retry_after_ms.
 func (c Code) Retryable() bool { return codes[c].retry }
 
-func codeOf(text string) Code { return Code(indexText(codes[:], func(i int) string { return codes[i].text }, text)) }
+func codeOf(text string) Code {
+	for c := CodeBadRequest; c <= CodeUnknownType; c++ {
+		if codes[c].text == text {
+			return c
+		}
+	}
+	return 0
+}
 
 // Scope says whose limit a refusal came from.
 type Scope uint8

@@ -45,7 +45,5 @@ func (p pulseV1) Decode(dst []Request, message []byte) ([]Request, error) {
 }
 
 func (p pulseV1) Append(dst []byte, d Document) []byte {
-	w := writer{codec: p.Codec(), b: dst}
-	d.append(&w)
-	return w.b
+	return d.encode(dst, p.Codec())
 }

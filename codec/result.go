@@ -6,7 +6,8 @@ import "time"
 // *LeaveResult, *PublishResult, *CommandResult, *HistoryResult, *PresenceResult
 // or *TokenResult.
 type Result interface {
-	appendResult(w *writer)
+	// encode appends the object that "ok" holds.
+	encode(dst []byte, c Codec) []byte
 }
 
 // JoinResult is the first thing that a membership hears.
