@@ -20,15 +20,15 @@ type Framing struct {
 // concurrent use.
 type Frame struct {
 	doc  Document                 // immutable
-	made atomic.Pointer[encoding] // list, only ever grown at its head, under mu
+	made atomic.Pointer[encoded] // list, only ever grown at its head, under mu
 	mu   sync.Mutex               // held while bytes are made, so that they are made once
 }
 
-// encoding is one framing's bytes; immutable once it is in the list.
-type encoding struct {
+// encoded is one framing's bytes; immutable once it is in the list.
+type encoded struct {
 	framing *Framing
 	bytes   []byte
-	next    *encoding
+	next    *encoded
 }
 
 // NewFrame makes a frame of a document that does not change any more.
@@ -44,13 +44,13 @@ func (f *Frame) Bytes(fr *Framing) []byte {
 	defer f.mu.Unlock()
 	e := f.find(fr)
 	if e == nil {
-		e = &encoding{framing: fr, bytes: fr.encode(f.doc), next: f.made.Load()}
+		e = &encoded{framing: fr, bytes: fr.encode(f.doc), next: f.made.Load()}
 		f.made.Store(e)
 	}
 	return e.bytes
 }
 
-func (f *Frame) find(fr *Framing) *encoding {
+func (f *Frame) find(fr *Framing) *encoded {
 	for e := f.made.Load(); e != nil; e = e.next {
 		if e.framing == fr {
 			return e
