@@ -1,0 +1,245 @@
+package ws
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport"
+)
+
+// Config of a Handler.
+type Config struct {
+	// Acceptor decides about connections. Required.
+	Acceptor transport.Acceptor
+
+	// Protocols that clients may name. The first is also that of clients that name
+	// none. Default: codec.Protocols().
+	Protocols []codec.Protocol
+
+	// MaxMessageBytes is the longest message of a client. A longer one closes its
+	// connection as soon as a header, or the sum of fragments, says so. A message in
+	// progress takes as much memory as its frames declare. Default: 64 KiB.
+	MaxMessageBytes int
+
+	// WriteTimeout is how long a peer may take to read one parked write, or to
+	// answer a close. Default: 10 s.
+	WriteTimeout time.Duration
+
+	// ReadBuffer is the size in bytes of each connection's read buffer, which is
+	// memory of idle connections too. What is larger is read around it. Default: 512.
+	ReadBuffer int
+
+	// Logger is told of panics in a Receiver. Default: none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Protocols == nil {
+		c.Protocols = codec.Protocols()
+	}
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = 64 << 10
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = 10 * time.Second
+	}
+	if c.ReadBuffer == 0 {
+		c.ReadBuffer = 512
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Handler serves the WebSocket endpoint, and owns the connections that came from
+// it.
+type Handler struct {
+	// Immutable.
+	config   Config
+	framings map[string]*codec.Framing // by the protocol's name
+	named    *gws.Upgrader             // answers with the protocol's name
+	unnamed  *gws.Upgrader             // does not: the client named none
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{} // guarded by mu
+	closed bool               // guarded by mu
+
+	readers sync.WaitGroup // incremented with mu held and not closed
+}
+
+// NewHandler makes a Handler. It panics without an Acceptor or a protocol.
+func NewHandler(c Config) *Handler {
+	c = c.withDefaults()
+	if c.Acceptor == nil || len(c.Protocols) == 0 {
+		panic("ws: a Handler needs an Acceptor and a protocol")
+	}
+	h := &Handler{
+		config:   c,
+		framings: map[string]*codec.Framing{},
+		conns:    map[*conn]struct{}{},
+	}
+	var names []string
+	for _, p := range c.Protocols {
+		names = append(names, p.Name())
+		h.framings[p.Name()] = framingOf(p)
+	}
+	h.named = h.upgrader(names)
+	h.unnamed = h.upgrader(nil)
+	return h
+}
+
+func (h *Handler) upgrader(names []string) *gws.Upgrader {
+	return gws.NewUpgrader(events{}, &gws.ServerOption{
+		SubProtocols:       names,
+		ReadMaxPayloadSize: h.config.MaxMessageBytes,
+		CheckUtf8Enabled:   true,
+		HandshakeTimeout:   h.config.WriteTimeout,
+		NewSession:         func() gws.SessionStorage { return nil },
+	})
+}
+
+// ServeHTTP answers a handshake. It returns as soon as the connection is made, so
+// that nothing of the HTTP server stays in memory for it.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u, refusal := checkHandshake(r, h.config.Protocols)
+	if refusal != nil {
+		if refusal.header[0] != "" {
+			w.Header().Set(refusal.header[0], refusal.header[1])
+		}
+		transport.RefuseStatus(w, codec.NewError(codec.CodeBadRequest, refusal.text), refusal.status)
+		return
+	}
+	if h.isClosed() {
+		transport.Refuse(w, codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "node is closing"))
+		return
+	}
+	if err := h.config.Acceptor.Admit(r); err != nil {
+		transport.Refuse(w, err)
+		return
+	}
+	if !h.open(w, r, u) {
+		h.config.Acceptor.Abandon(r)
+	}
+}
+
+// open takes the HTTP connection over and starts its reader.
+func (h *Handler) open(w http.ResponseWriter, r *http.Request, u upgrade) bool {
+	netConn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		h.config.Logger.Error("ws: the HTTP server does not give its connection", "err", err)
+		transport.Refuse(w, codec.NewError(codec.CodeInternal, "no upgrade possible"))
+		return false
+	}
+	rd := h.newReader(netConn, buffered.Reader, u)
+	upgrader := h.unnamed
+	if u.named {
+		upgrader = h.named
+	}
+	if rd.gws, err = upgrader.UpgradeFromConn(rd, bufio.NewReaderSize(rd, h.config.ReadBuffer), u.request()); err != nil {
+		rd.conn.socket.cut() // the client has gone
+		return false
+	}
+	rd.upgraded()
+	if !h.register(rd.conn) {
+		rd.conn.socket.cut()
+		return false
+	}
+	request := transport.NewRequest(r, u.protocol.Name())
+	go func() {
+		defer h.forget(rd.conn)
+		rd.run(h.config.Acceptor, request, h.config.Logger)
+	}()
+	return true
+}
+
+func (h *Handler) newReader(c net.Conn, buffered *bufio.Reader, u upgrade) *reader {
+	rd := &reader{
+		conn: &conn{
+			framing: h.framings[u.protocol.Name()],
+			timeout: h.config.WriteTimeout,
+			socket:  newSocket(c),
+		},
+		check: checker{max: h.config.MaxMessageBytes},
+	}
+	if n := buffered.Buffered(); n > 0 {
+		// The buffer itself, of 4 KiB, goes: only what a hasty client sent behind its
+		// request is kept.
+		early, _ := buffered.Peek(n) // cannot fail for what is buffered
+		rd.early = append([]byte(nil), early...)
+	}
+	return rd
+}
+
+func (h *Handler) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+func (h *Handler) register(c *conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.conns[c] = struct{}{}
+	h.readers.Add(1)
+	return true
+}
+
+func (h *Handler) forget(c *conn) {
+	h.mu.Lock()
+	delete(h.conns, c)
+	h.mu.Unlock()
+	h.readers.Done()
+}
+
+// Shutdown refuses new connections and waits until those that there are have
+// ended; ending them in good order is their sessions' business. When ctx is done
+// it cuts what is left. It returns when no goroutine of the Handler is left, with
+// ctx's error if it had to cut.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { h.readers.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range h.live() {
+		c.Close(codec.CauseAbrupt, "")
+		c.socket.cut() // also one whose closing handshake is going on
+	}
+	<-ended
+	return ctx.Err()
+}
+
+func (h *Handler) live() []*conn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*conn, 0, len(h.conns))
+	for c := range h.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Close refuses new connections, cuts those that there are, and returns when no
+// goroutine of the Handler is left.
+func (h *Handler) Close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = h.Shutdown(ctx) // says only that it had to cut
+}

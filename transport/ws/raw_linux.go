@@ -1,0 +1,75 @@
+package ws
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+// rawWriter writes to a socket without blocking and without allocating. It goes
+// through syscall.RawConn, whose lock keeps the descriptor from being closed and
+// used again for another connection meanwhile. The owner of the writing side uses
+// it alone.
+type rawWriter struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // w.tryOnce, made once: a new one each time would be allocated
+
+	// Of the write in progress.
+	b     []byte
+	n     int
+	errno syscall.Errno
+}
+
+// newRawWriter returns nil for connections that are no sockets of package net.
+func newRawWriter(c net.Conn) *rawWriter {
+	var sc syscall.Conn
+	switch c := c.(type) {
+	case *net.TCPConn:
+		sc = c
+	case *net.UnixConn:
+		sc = c
+	default:
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil // closed: the blocking way will say so
+	}
+	w := &rawWriter{raw: raw}
+	w.try = w.tryOnce
+	return w
+}
+
+// write returns how much the socket took; less than all without an error means
+// that it is full.
+func (w *rawWriter) write(b []byte) (int, error) {
+	w.b, w.n, w.errno = b, 0, 0
+	err := w.raw.Write(w.try)
+	w.b = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case w.errno == 0 || w.errno == syscall.EAGAIN:
+		return w.n, nil
+	}
+	return 0, os.NewSyscallError("write", w.errno)
+}
+
+// tryOnce never asks to wait. RawSyscall spares the scheduler's bookkeeping for
+// calls that block, which this one does not.
+func (w *rawWriter) tryOnce(fd uintptr) bool {
+	if len(w.b) == 0 {
+		return true
+	}
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&w.b[0])), uintptr(len(w.b)))
+		if errno == syscall.EINTR {
+			continue
+		}
+		if w.errno = errno; errno == 0 {
+			w.n = int(n)
+		}
+		return true
+	}
+}
