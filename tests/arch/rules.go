@@ -17,9 +17,11 @@ type layer struct {
 // public is what a program or an embedder builds on.
 var public = []string{"engine/...", "actors/room", "auth", "bridge/...", "transport/...", "codec", "backpressure"}
 
-// actor is what every folder under actors may import: siblings know each other
-// by messages only.
-var actor = []string{"actors", "actors/message", "backpressure", "scheduler", "codec"}
+// vocabulary is what the actors share: they know each other by messages only.
+var vocabulary = []string{
+	"actors", "actors/mailbox", "actors/message", "actors/supervision",
+	"backpressure", "scheduler", "codec", "auth",
+}
 
 var layers = []layer{
 	{"backpressure", nil},
@@ -31,11 +33,13 @@ var layers = []layer{
 	{"bridge", []string{"codec", "backpressure"}},
 	{"transport", []string{"codec", "backpressure"}},
 
-	{"actors", actor},
-	{"actors/message", []string{"backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
-	{"actors/session", slices.Concat(actor, []string{"auth", "transport"})},
-	{"actors/room", slices.Concat(actor, []string{"auth", "bridge"})},
-	{"actors/tenant", slices.Concat(actor, []string{"auth", "bridge"})},
+	{"actors", []string{"actors/mailbox", "actors/message", "actors/supervision", "backpressure", "scheduler", "codec"}},
+	{"actors/mailbox", []string{"backpressure", "scheduler", "codec"}},
+	{"actors/supervision", nil},
+	{"actors/message", []string{"actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
+	{"actors/session", slices.Concat(vocabulary, []string{"transport"})},
+	{"actors/room", slices.Concat(vocabulary, []string{"bridge"})},
+	{"actors/tenant", slices.Concat(vocabulary, []string{"bridge"})},
 
 	{"engine", []string{"actors/...", "scheduler", "backpressure", "codec", "bridge/...", "transport/...", "auth", "internal/..."}},
 
