@@ -39,6 +39,6 @@ const (
 
 	groupTasks  = 16 // session tasks taken per acquisition of the lock
 	wakeBatch   = 64 // tasks woken per acquisition of the lock
-	debtLimit   = 2 * Quantum
+	debtQuanta  = 2  // a tenant deeper in debt than so many quanta has its readers wait
 	watchPeriod = StuckAfter / 4
 )

@@ -1,0 +1,265 @@
+package scheduler
+
+// core decides who runs next: deficit round robin by tenant, and in a tenant's turn by flow. It has no goroutine, clock or lock; whoever
+// drives it does.
+//
+// A driver asks next for a group, runs it, then settles it: its tasks and its real cost. Settling comes before the following decision,
+// never after: what was reserved and paid back later would skew the shares.
+type core struct {
+	fresh   fifo[Tenant, tenantTurn] // newly ready tenants, served before the old ones
+	old     fifo[Tenant, tenantTurn]
+	control fifo[Tenant, tenantControl]
+	current *Tenant
+	ready   int // linked tasks of tenants that are not barred
+	groups  int // since the last control turn
+}
+
+// add takes note of a wake-up of t that f is to be charged for.
+func (c *core) add(t *Task, f *Flow) {
+	if t.busy {
+		t.woken = f
+	} else {
+		c.link(t, f, false)
+	}
+	if t.state.Load()&wantsControl != 0 {
+		c.linkControl(t)
+	}
+}
+
+func (c *core) link(t *Task, f *Flow, front bool) {
+	if t.linked {
+		return
+	}
+	t.linked = true
+	t.flow = f
+	if front {
+		f.list(t.class).pushFront(t)
+	} else {
+		f.list(t.class).push(t)
+	}
+	f.tenant.ready++
+	if !f.tenant.barred {
+		c.ready++
+	}
+	f.tenant.activate(f)
+	c.activate(f.tenant)
+}
+
+func (c *core) linkControl(t *Task) {
+	if t.inControl {
+		return
+	}
+	t.inControl = true
+	tenant := t.home.tenant
+	tenant.control.push(t)
+	c.activateControl(tenant)
+}
+
+func (c *core) activate(t *Tenant) {
+	if !t.listed && !t.barred {
+		t.listed = true
+		c.fresh.push(t)
+	}
+}
+
+func (c *core) activateControl(t *Tenant) {
+	if !t.inControl && !t.barred && !t.control.empty() {
+		t.inControl = true
+		c.control.push(t)
+	}
+}
+
+// next fills g with what runs next; false when nothing is ready.
+func (c *core) next(g *group) bool {
+	if c.groups >= ControlEvery-1 && c.nextControl(g) {
+		c.groups = 0
+		return true
+	}
+	for {
+		t := c.current
+		if t == nil {
+			if t = c.fresh.pop(); t == nil {
+				if t = c.old.pop(); t == nil {
+					return false
+				}
+			}
+			if !c.visit(t) {
+				continue
+			}
+			c.current = t
+		}
+		if t.deficit > 0 && !t.barred && t.next(c, g) {
+			c.groups++
+			return true
+		}
+		c.old.push(t)
+		c.current = nil
+	}
+}
+
+// visit grants t its quantum and reports whether it may have a turn; if not it is where it belongs.
+func (c *core) visit(t *Tenant) bool {
+	if t.barred {
+		t.listed = false // bar lists it again
+		return false
+	}
+	if t.ready == 0 && len(t.readers) == 0 {
+		t.rest()
+		return false
+	}
+	t.grant()
+	t.admit()
+	if t.ready == 0 || t.deficit <= 0 {
+		c.old.push(t)
+		return false
+	}
+	t.begin()
+	return true
+}
+
+// nextControl takes a task with control work, tenant by tenant, whatever their debts.
+func (c *core) nextControl(g *group) bool {
+	for {
+		t := c.control.pop()
+		if t == nil {
+			return false
+		}
+		t.inControl = false
+		if t.barred {
+			continue
+		}
+		task := t.control.pop()
+		task.inControl = false
+		c.activateControl(t)
+		if task.busy || task.state.Load()&wantsControl == 0 {
+			continue // running: release sees to it; or served by a turn of its own
+		}
+		if ok, _ := task.take(); ok {
+			task.busy = true
+			g.flow, g.control = task.home, true
+			g.add(task, true)
+			return true
+		}
+	}
+}
+
+// pop takes the next ready task from a list of f.
+func (c *core) pop(f *Flow, list *taskList) (t *Task, wanted bool) {
+	for {
+		t = list.pop()
+		if t == nil {
+			return nil, false
+		}
+		t.linked = false
+		f.tenant.ready--
+		if !f.tenant.barred {
+			c.ready--
+		}
+		if t.busy {
+			continue // in a control turn, whose end links it again if there is more
+		}
+		if ok, wanted := t.take(); ok {
+			t.busy = true
+			t.flow = f
+			return t, wanted
+		}
+		t.flow = nil // a control turn has done all
+	}
+}
+
+func (c *core) takeActor(f *Flow, g *group) bool {
+	t, wanted := c.pop(f, &f.actors)
+	if t == nil {
+		return false
+	}
+	g.flow = f
+	g.add(t, wanted)
+	return true
+}
+
+func (c *core) takeSessions(f *Flow, g *group) bool {
+	for g.n < groupTasks {
+		t, wanted := c.pop(f, &f.sessions)
+		if t == nil {
+			break
+		}
+		g.add(t, wanted)
+	}
+	g.flow = f
+	g.budget = min(f.deficit, f.tenant.deficit)
+	return g.n > 0
+}
+
+// charge books the cost of a group.
+func (c *core) charge(g *group, cost int64) {
+	t := g.flow.tenant
+	g.flow.deficit -= cost
+	t.deficit -= cost
+	if g.batch {
+		t.batches -= cost
+	}
+	t.fold()
+}
+
+// settle returns a group's tasks: what ran by its result, the rest to the front, as it was.
+func (c *core) settle(g *group) {
+	for i := range g.done {
+		c.finish(g.tasks[i], g.more&(1<<i) != 0)
+	}
+	for i := g.n - 1; i >= g.done; i-- {
+		c.putBack(g.tasks[i], g.wanted&(1<<i) != 0)
+	}
+}
+
+func (c *core) finish(t *Task, more bool) {
+	f := t.flow
+	if t.woken != nil {
+		f, t.woken = t.woken, nil
+	}
+	t.busy = false
+	isReady, control := t.release(more)
+	if !isReady {
+		if !t.linked {
+			t.flow = nil
+		}
+		return
+	}
+	if f == nil {
+		f = t.home
+	}
+	c.link(t, f, false)
+	if control {
+		c.linkControl(t)
+	}
+}
+
+func (c *core) putBack(t *Task, wanted bool) {
+	t.busy = false
+	t.woken = nil
+	if wanted {
+		t.state.Or(wantsControl)
+	}
+	_, control := t.release(true)
+	c.link(t, t.flow, true)
+	if control {
+		c.linkControl(t)
+	}
+}
+
+// bar stops or resumes the serving of t. Its tasks keep their places.
+func (c *core) bar(t *Tenant, barred bool) {
+	if t.barred == barred {
+		return
+	}
+	t.barred = barred
+	if barred {
+		c.ready -= t.ready
+		t.admitAll() // nobody pays its debts now
+		return
+	}
+	c.ready += t.ready
+	if t.ready > 0 {
+		c.activate(t)
+	}
+	c.activateControl(t)
+}

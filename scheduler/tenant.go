@@ -1,0 +1,192 @@
+package scheduler
+
+import "sync/atomic"
+
+// Tenant is a flow of the first level: it belongs to one Pool and must not be copied.
+type Tenant struct {
+	quantum int64 // immutable
+
+	// atomic
+	decoded atomic.Int64 // units that readers have spent and no visit has charged yet
+	debt    atomic.Int64 // -deficit, for readers to see without the lock
+	stuck   atomic.Int32 // Runs held up now
+
+	// guarded by Pool.mu: level 1
+	deficit     int64
+	nextTurn    *Tenant
+	nextControl *Tenant
+	control     fifo[Task, controlLink]
+	readers     []reader // wait until the debt is paid, in order
+	ready       int      // linked tasks
+	listed      bool     // in the rotation
+	inControl   bool     // in the control rotation
+	barred      bool     // too many stuck Runs: nothing is started, its tasks keep their places
+
+	// guarded by Pool.mu: level 2
+	fresh   fifo[Flow, flowTurn] // newly ready flows, visited before the old ones
+	old     fifo[Flow, flowTurn]
+	firsts  fifo[Flow, flowFirst] // flows with ready actors and without debt
+	flows   int                   // listed ones
+	nFirsts int
+	current *Flow // being visited
+	batches int64 // units that batches may still take first in this turn: half the quantum; negative: debt
+	pass    int   // flows left in this pass of batches
+	toVisit int   // visits left in this round of drains
+}
+
+// NewTenant makes a tenant whose share is weight times that of a tenant with weight 1, the least.
+func NewTenant(weight int) *Tenant {
+	return &Tenant{quantum: Quantum * int64(max(weight, 1))}
+}
+
+// NewFlow makes a flow of t.
+func (t *Tenant) NewFlow() *Flow {
+	f := new(Flow)
+	f.Init(t)
+	return f
+}
+
+// Stuck is how many Runs of the tenant are held up now. From StuckPerTenant on none of its work is started.
+func (t *Tenant) Stuck() int { return int(t.stuck.Load()) }
+
+// grant begins a turn: credit left over is dropped, debt is kept.
+func (t *Tenant) grant() {
+	t.deficit = min(t.deficit, 0) + t.quantum
+	t.fold()
+}
+
+// fold charges what readers have spent since the last time.
+func (t *Tenant) fold() {
+	if t.decoded.Load() != 0 {
+		t.deficit -= t.decoded.Swap(0)
+	}
+	t.debt.Store(-t.deficit)
+}
+
+// begin starts a turn that may spend: batches first.
+func (t *Tenant) begin() {
+	t.batches = min(t.batches, 0) + t.quantum/2
+	t.pass = t.nFirsts
+}
+
+// activate lists a flow that has work.
+func (t *Tenant) activate(f *Flow) {
+	if !f.listed {
+		f.listed = true
+		t.flows++
+		t.fresh.push(f)
+	}
+	t.enterFirst(f)
+}
+
+// enterFirst lets a flow's next batch run ahead of the drains, unless the flow is in debt.
+func (t *Tenant) enterFirst(f *Flow) {
+	if !f.first && !f.actors.empty() && (f.deficit >= 0 || f.due) {
+		f.first = true
+		t.nFirsts++
+		t.firsts.push(f)
+	}
+}
+
+// next fills g with the tenant's next group; false: nothing of it is ready.
+//
+// A turn repeats two passes. Batches: each flow without debt runs one batch of an actor, while they have taken no more than half of the
+// quantum. Drains: a deficit round robin over all active flows, the only place that grants a flow its quantum; a visit serves the flow's
+// sessions, and, where the pass of batches was cut short, its actors. As the pass of batches spends what the rotation grants, a flow gets
+// its share however it divides its work between the two, and neither batches nor drains starve the other.
+func (t *Tenant) next(c *core, g *group) bool {
+	for t.ready > 0 {
+		switch {
+		case t.pass > 0 && t.batches > 0:
+			t.pass--
+			if t.nextBatch(c, g) {
+				return true
+			}
+		case t.current != nil:
+			f := t.current
+			if f.deficit > 0 && (c.takeSessions(f, g) || t.batches <= 0 && c.takeActor(f, g)) {
+				return true
+			}
+			// Also an empty flow passes through the end of the list: leaving and coming back gains nothing.
+			t.old.push(f)
+			t.current = nil
+		case t.toVisit > 0:
+			t.toVisit--
+			t.visit()
+		default:
+			t.pass, t.toVisit = t.nFirsts, t.flows
+		}
+	}
+	return false
+}
+
+func (t *Tenant) nextBatch(c *core, g *group) bool {
+	f := t.firsts.pop()
+	if f == nil {
+		return false
+	}
+	f.first = false
+	t.nFirsts--
+	if f.deficit < 0 && !f.due {
+		return false // until a visit has paid its debt
+	}
+	if !c.takeActor(f, g) {
+		return false
+	}
+	f.due = false
+	t.enterFirst(f)
+	g.batch = true
+	return true
+}
+
+// rest forgets the rotation of a tenant that has nothing to do: flows keep their debts, and nobody keeps the flows.
+func (t *Tenant) rest() {
+	t.listed = false
+	t.deficit = min(t.deficit, 0)
+	t.batches = min(t.batches, 0)
+	t.fold()
+	if t.current != nil {
+		t.old.push(t.current)
+		t.current = nil
+	}
+	for _, list := range [...]*fifo[Flow, flowTurn]{&t.fresh, &t.old} {
+		for f := list.pop(); f != nil; f = list.pop() {
+			f.unlist()
+		}
+	}
+	for f := t.firsts.pop(); f != nil; f = t.firsts.pop() {
+		f.first = false
+	}
+	t.flows, t.nFirsts, t.pass, t.toVisit = 0, 0, 0, 0
+}
+
+// visit goes to the next flow of the rotation and grants it its quantum.
+func (t *Tenant) visit() {
+	f := t.fresh.pop()
+	if f == nil {
+		if f = t.old.pop(); f == nil {
+			return
+		}
+	}
+	if f.empty() {
+		f.unlist()
+		t.flows--
+		return
+	}
+	f.deficit = min(f.deficit, 0) + Quantum
+	if f.deficit <= 0 {
+		t.old.push(f)
+		return
+	}
+	f.due = true
+	t.enterFirst(f)
+	t.current = f
+}
+
+type (
+	tenantTurn    struct{}
+	tenantControl struct{}
+)
+
+func (tenantTurn) next(t *Tenant) **Tenant    { return &t.nextTurn }
+func (tenantControl) next(t *Tenant) **Tenant { return &t.nextControl }
