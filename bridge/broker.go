@@ -36,12 +36,14 @@ type Broker interface {
 	// Health tells how well events reach other nodes. It never waits.
 	Health() Health
 
-	// Close ends the broker and what it owns. It is idempotent.
+	// Close ends the broker, and returns when its goroutines have ended: so it
+	// is not called from a callback. It is idempotent.
 	Close()
 }
 
 // Retention is the history of a room's kind. It comes with every publish, so
-// that a broker knows nothing of kinds; the one that came last is in force.
+// that a broker knows nothing of kinds; that of the last buffered event which was
+// accepted is in force.
 type Retention struct {
 	Events      int           // newest events kept; below 1 the topic has no history, and a buffered publication is refused
 	Age         time.Duration // how long an event is kept, from when the broker took it, whatever the event says of its time; 0: no bound

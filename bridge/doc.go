@@ -8,9 +8,9 @@
 //
 // # How every call behaves
 //
-// Every method may be called from any goroutine, a callback of the same bridge
-// included, and returns at once: it never waits for a network, a disk or
-// another caller's work. What it has to say comes by a callback, which is
+// Every method but Close may be called from any goroutine, a callback of the
+// same bridge included, and returns at once: it never waits for a network, a
+// disk or another caller's work. What it has to say comes by a callback, which is
 // called exactly once for every call, on any goroutine, perhaps before the call
 // has returned. Callbacks and sinks only post: they never block, and an
 // implementation holds no lock while it calls one. After Close every callback

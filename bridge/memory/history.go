@@ -23,7 +23,7 @@ type history struct {
 	run   backpressure.Ring[kept]
 	bytes int64 // sum of Size over run
 
-	limit bridge.Retention // in force: the last publish's
+	limit bridge.Retention // in force: that of the last event taken
 }
 
 func newHistory() history {

@@ -39,10 +39,7 @@ func (p *publishing) one(room string, pub *bridge.Publication) bridge.Published 
 		return bridge.Published{EID: pub.Event.EID}
 	}
 	if p.topic == nil && p.refused == nil {
-		if p.topic, p.refused = p.tenant.open(room, p.now); p.refused == nil {
-			p.topic.history.limit = p.retention
-			p.tenant.expire(p.topic, p.now)
-		}
+		p.topic, p.refused = p.tenant.open(room, p.now)
 	}
 	if p.refused != nil {
 		return bridge.Published{Err: p.refused}
@@ -89,6 +86,7 @@ func (p *publishing) sequence(pub *bridge.Publication, keyCost int64) bridge.Pub
 	if !pub.Buffered {
 		return bridge.Published{EID: pub.Event.EID}
 	}
+	h.limit = p.retention
 	e := h.append(pub.Event, p.now)
 	t.keeps.Add(cost - keyCost)
 	t.oldest.add(p.topic)
