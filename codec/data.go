@@ -74,7 +74,7 @@ func (d Data) In(c Codec) []byte {
 	if d.IsZero() || d.codec == c {
 		return d.raw
 	}
-	w := writer{codec: c}
+	w := writer{c, make([]byte, 0, len(d.raw))}
 	w.data(d)
 	return w.b
 }

@@ -22,7 +22,9 @@ type decoder struct {
 	wrongType bool   // a fault was a field of the wrong type
 }
 
-var decoders = sync.Pool{New: func() any { return &decoder{gate: gate{seed: maphash.MakeSeed()}} }}
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
+
+func newDecoder() *decoder { return &decoder{gate: gate{seed: maphash.MakeSeed()}} }
 
 // release drops everything of the message, and scratch that has grown large.
 func (d *decoder) release() {
@@ -237,7 +239,7 @@ func (d *decoder) data() Data {
 			d.blameRequest(faultOf(err))
 		}
 	}
-	if d.own && len(d.gate.in)-len(raw) > aliasSlack {
+	if d.own {
 		raw = bytes.Clone(raw)
 	}
 	return Data{d.codec, raw}

@@ -20,14 +20,16 @@ type Event struct {
 
 // NewEvent makes an event that has no position (yet).
 func NewEvent(topic Topic, name string, data Data, origin Origin) *Event {
-	return (&Event{Topic: topic, Name: name, Data: data, Origin: origin}).At(Position{})
+	e := &Event{Topic: topic, Name: name, Data: data, Origin: origin}
+	e.Frame.doc = e
+	return e
 }
 
 // At is the same event at a position. Data is shared; bytes that were made
 // before are not.
 func (e *Event) At(p Position) *Event {
-	at := &Event{Topic: e.Topic, Name: e.Name, Data: e.Data, Origin: e.Origin, Position: p}
-	at.Frame.doc = at
+	at := NewEvent(e.Topic, e.Name, e.Data, e.Origin)
+	at.Position = p
 	return at
 }
 

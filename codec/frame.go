@@ -19,9 +19,9 @@ type Framing struct {
 // session of a framing needs them and then shared. It is immutable, and safe for
 // concurrent use.
 type Frame struct {
-	doc  Document                 // immutable
+	doc  Document                // immutable
 	made atomic.Pointer[encoded] // list, only ever grown at its head, under mu
-	mu   sync.Mutex               // held while bytes are made, so that they are made once
+	mu   sync.Mutex              // held while bytes are made, so that they are made once
 }
 
 // encoded is one framing's bytes; immutable once it is in the list.

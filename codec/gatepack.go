@@ -23,8 +23,8 @@ func (g *gate) packValue(depth, data int) bool {
 		if !utf8.Valid(g.in[start:g.pos]) {
 			return g.refuse("invalid UTF-8")
 		}
-	case floatKind:
-		if data != outside {
+	case numberKind:
+		if data != outside && packIsFloat(g.in[start-h.header]) {
 			if f := packFloat(g.in[start:g.pos]); math.IsNaN(f) || math.IsInf(f, 0) {
 				g.blame("data has a number that is not finite")
 			}

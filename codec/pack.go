@@ -13,8 +13,7 @@ const (
 	noKind kind = iota // absent, or the byte that msgpack reserves
 	nullKind
 	boolKind
-	intKind
-	floatKind
+	numberKind
 	textKind
 	binKind
 	extKind
@@ -22,7 +21,7 @@ const (
 	objectKind
 )
 
-var kinds = [...]string{"nothing", "null", "boolean", "integer", "float", "text", "bin", "extension", "array", "object"}
+var kinds = [...]string{"nothing", "null", "boolean", "number", "text", "bin", "extension", "array", "object"}
 
 func (k kind) String() string { return kinds[k] }
 
@@ -42,7 +41,7 @@ func packHead(b []byte) (head, bool) {
 	c := b[0]
 	switch {
 	case c <= 0x7f || c >= 0xe0:
-		return head{kind: intKind, body: 1}, true
+		return head{kind: numberKind, body: 1}, true
 	case c <= 0x8f:
 		return head{kind: objectKind, header: 1, children: 2 * int(c&0x0f)}, true
 	case c <= 0x9f:
@@ -81,9 +80,9 @@ var packKinds = [...]struct {
 	{nullKind, 0, 0}, {noKind, 0, 0}, {boolKind, 0, 0}, {boolKind, 0, 0},
 	{binKind, 1, 0}, {binKind, 2, 0}, {binKind, 4, 0},
 	{extKind, 1, 1}, {extKind, 2, 1}, {extKind, 4, 1},
-	{floatKind, 0, 4}, {floatKind, 0, 8},
-	{intKind, 0, 1}, {intKind, 0, 2}, {intKind, 0, 4}, {intKind, 0, 8},
-	{intKind, 0, 1}, {intKind, 0, 2}, {intKind, 0, 4}, {intKind, 0, 8},
+	{numberKind, 0, 4}, {numberKind, 0, 8},
+	{numberKind, 0, 1}, {numberKind, 0, 2}, {numberKind, 0, 4}, {numberKind, 0, 8},
+	{numberKind, 0, 1}, {numberKind, 0, 2}, {numberKind, 0, 4}, {numberKind, 0, 8},
 	{extKind, 0, 2}, {extKind, 0, 3}, {extKind, 0, 5}, {extKind, 0, 9}, {extKind, 0, 17},
 	{textKind, 1, 0}, {textKind, 2, 0}, {textKind, 4, 0},
 	{arrayKind, 2, 0}, {arrayKind, 4, 0},
@@ -94,7 +93,7 @@ var packKinds = [...]struct {
 func packKind(c byte) kind {
 	switch {
 	case c <= 0x7f || c >= 0xe0:
-		return intKind
+		return numberKind
 	case c <= 0x8f:
 		return objectKind
 	case c <= 0x9f:
@@ -115,6 +114,9 @@ func packEnd(b []byte) int {
 	}
 	return at
 }
+
+// packIsFloat reports whether a value that begins with c is a float32 or float64.
+func packIsFloat(c byte) bool { return c == 0xca || c == 0xcb }
 
 // packFloat reads the body of a float32 or float64.
 func packFloat(body []byte) float64 {

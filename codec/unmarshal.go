@@ -236,7 +236,7 @@ func (s *source) any() any {
 	case boolKind:
 		b, _ := v.boolean()
 		return b
-	case intKind, floatKind:
+	case numberKind:
 		x, _ := v.number()
 		if i, ok := x.int64(); ok && !x.float {
 			return i

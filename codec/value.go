@@ -19,6 +19,8 @@ type value struct {
 // never changing, which Decode asks of its callers.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// kind is told by the first byte, so it may be asked of what only begins with a
+// value.
 func (v value) kind() kind {
 	if len(v.raw) == 0 {
 		return noKind
@@ -38,10 +40,7 @@ func (v value) kind() kind {
 	case 't', 'f':
 		return boolKind
 	}
-	if bytes.ContainsAny(v.raw, ".eE") {
-		return floatKind
-	}
-	return intKind
+	return numberKind
 }
 
 // text is a text's meaning; it shares the value's memory where it can.
@@ -110,18 +109,17 @@ func signed(i int64) number { return number{negative: i < 0, u: uint64(i)} }
 // number reads an integer or float. Outside of data a JSON integer may be beyond
 // 64 bits; it then comes as a float.
 func (v value) number() (number, bool) {
-	k := v.kind()
-	if k != intKind && k != floatKind {
+	if v.kind() != numberKind {
 		return number{}, false
 	}
 	if v.codec == Msgpack {
-		if k == floatKind {
+		if packIsFloat(v.raw[0]) {
 			return number{float: true, f: packFloat(v.body())}, true
 		}
 		return packInteger(v.raw), true
 	}
 	text := alias(v.raw)
-	if k == intKind {
+	if isInteger(v.raw) {
 		if digits := len(text); digits < 19 || fitsInteger(text, digits) {
 			if text[0] == '-' {
 				i, _ := strconv.ParseInt(text, 10, 64)
@@ -133,6 +131,16 @@ func (v value) number() (number, bool) {
 	}
 	f, _ := strconv.ParseFloat(text, 64)
 	return number{float: true, f: f}, true
+}
+
+// isInteger reports whether a JSON number has neither fraction nor exponent.
+func isInteger(literal []byte) bool {
+	for _, c := range literal {
+		if c == '.' || c == 'e' || c == 'E' {
+			return false
+		}
+	}
+	return true
 }
 
 // elements yields an array's values; nothing for another kind.

@@ -278,7 +278,7 @@ func (w *writer) scalar(v value) {
 	case boolKind:
 		b, _ := v.boolean()
 		w.boolean(b)
-	case intKind, floatKind:
+	case numberKind:
 		x, _ := v.number()
 		w.number(x)
 	case textKind:

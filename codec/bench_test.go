@@ -1,0 +1,224 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// publishFrame is a publish of 200 bytes.
+func publishFrame(t testing.TB, c Codec) []byte {
+	t.Helper()
+	message := []byte(`{"t":"publish","id":4711,"room":"chat:lobby","event":"said","dedup_key":"k-000123","ttl_ms":5000,"data":{"text":"` +
+		strings.Repeat("x", 47) + `","likes":12,"at":[1.5,2.25],"ok":true}}`)
+	if len(message) != 200 {
+		t.Fatalf("the publish has %d bytes", len(message))
+	}
+	return inCodec(t, c, string(message))
+}
+
+// plainPublish is what encoding/json and the msgpack library decode a publish into.
+type plainPublish struct {
+	T        string             `json:"t" msgpack:"t"`
+	ID       uint64             `json:"id" msgpack:"id"`
+	Room     string             `json:"room" msgpack:"room"`
+	Event    string             `json:"event" msgpack:"event"`
+	Data     json.RawMessage    `json:"data" msgpack:"-"`
+	PackData msgpack.RawMessage `json:"-" msgpack:"data"`
+	DedupKey string             `json:"dedup_key" msgpack:"dedup_key"`
+	TTL      int64              `json:"ttl_ms" msgpack:"ttl_ms"`
+}
+
+func BenchmarkDecodePublish(b *testing.B) {
+	for _, p := range Protocols() {
+		message := publishFrame(b, p.Codec())
+		b.Run(p.Codec().String(), func(b *testing.B) {
+			b.ReportAllocs()
+			var dst [1]Request
+			for b.Loop() {
+				if _, err := p.Decode(dst[:0], message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("reference=encoding/json", func(b *testing.B) {
+		message := publishFrame(b, JSON)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := json.Unmarshal(message, &plainPublish{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("reference=msgpack", func(b *testing.B) {
+		message := publishFrame(b, Msgpack)
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := msgpack.Unmarshal(message, &plainPublish{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkGate64K walks 64 KiB of data: the worst that keys can do beside flat
+// arrays and one long text.
+func BenchmarkGate64K(b *testing.B) {
+	for _, shape := range gateShapes() {
+		for _, c := range []Codec{JSON, Msgpack} {
+			message := inCodec(b, c, shape.message)
+			b.Run(shape.name+"/"+c.String(), func(b *testing.B) {
+				b.SetBytes(int64(len(message)))
+				b.ReportAllocs()
+				g := newDecoder()
+				for b.Loop() {
+					if !g.gate.frame(c, message) {
+						b.Fatal(g.gate.why)
+					}
+				}
+			})
+		}
+	}
+	b.Run("reference=encoding/json", func(b *testing.B) {
+		message := []byte(gateShapes()[0].message)
+		b.SetBytes(int64(len(message)))
+		for b.Loop() {
+			if !json.Valid(message) {
+				b.Fatal("invalid")
+			}
+		}
+	})
+}
+
+type gateShape struct{ name, message string }
+
+func gateShapes() []gateShape {
+	const size = 64 << 10
+	fill := func(open, close string, item func(i int) string) string {
+		var s strings.Builder
+		s.WriteString(`{"t":"publish","data":` + open)
+		for i := 0; s.Len() < size-16; i++ {
+			if i > 0 {
+				s.WriteByte(',')
+			}
+			s.WriteString(item(i))
+		}
+		return s.String() + close + "}"
+	}
+	return []gateShape{
+		{"flat", fill("[", "]", func(i int) string { return fmt.Sprintf(`"%05d",1`, i) })},
+		{"keys", fill("{", "}", func(i int) string { return fmt.Sprintf(`"%05d":1`, i) })},
+		{"short keys", fill("{", "}", func(i int) string { return fmt.Sprintf(`"%x":1`, i) })},
+		{"escaped keys", fill("{", "}", func(i int) string { return fmt.Sprintf(`"\u00e9%x":1`, i) })},
+		{"objects of 8", fill("[", "]", func(i int) string { return `{"aaaa":1,"aaab":1,"aaac":1,"aaad":1,"aaae":1,"aaaf":1,"aaag":1,"aaah":1}` })},
+		{"text", fill("[", "]", func(i int) string { return `"` + strings.Repeat("text ", 1000) + `"` })},
+	}
+}
+
+func benchEvent(c Codec) *Event {
+	data := Data{JSON, []byte(`{"text":"` + strings.Repeat("x", 100) + `","likes":12}`)}
+	if c == Msgpack {
+		data = Data{Msgpack, data.In(Msgpack)}
+	}
+	return NewEvent(Topic{"acme", "chat:lobby"}, "said", data,
+		Origin{EID: "01JD3Q8R6V", From: "alice", Session: "s-12", TS: 1764500000000}).At(Position{"ep1", 812})
+}
+
+// BenchmarkEventAppend encodes an event; "crossed" transcodes its data.
+func BenchmarkEventAppend(b *testing.B) {
+	for _, p := range Protocols() {
+		for name, from := range map[string]Codec{"own": p.Codec(), "crossed": JSON + Msgpack - p.Codec()} {
+			e := benchEvent(from)
+			b.Run(p.Codec().String()+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				buf := make([]byte, 0, 4096)
+				for b.Loop() {
+					buf = p.Append(buf[:0], e)
+				}
+			})
+		}
+	}
+	type plainEvent struct {
+		T       string             `json:"t" msgpack:"t"`
+		Room    string             `json:"room" msgpack:"room"`
+		Event   string             `json:"event" msgpack:"event"`
+		Data    msgpack.RawMessage `json:"data" msgpack:"data"`
+		EID     string             `json:"eid" msgpack:"eid"`
+		Epoch   string             `json:"epoch" msgpack:"epoch"`
+		Offset  uint64             `json:"offset" msgpack:"offset"`
+		From    string             `json:"from" msgpack:"from"`
+		Session string             `json:"session" msgpack:"session"`
+		TS      int64              `json:"ts" msgpack:"ts"`
+	}
+	e := benchEvent(Msgpack)
+	plain := &plainEvent{"event", e.Topic.Room, e.Name, e.Data.Raw(), e.EID, e.Position.Epoch, e.Position.Offset, e.From, e.Session, e.TS}
+	b.Run("reference=msgpack", func(b *testing.B) {
+		b.ReportAllocs()
+		var buf bytes.Buffer
+		enc := msgpack.NewEncoder(&buf)
+		for b.Loop() {
+			buf.Reset()
+			if err := enc.Encode(plain); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	e = benchEvent(JSON)
+	b.Run("reference=encoding/json", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := json.Marshal(struct {
+				*plainEvent
+				Data json.RawMessage `json:"data"`
+			}{plain, e.Data.Raw()})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkFrameBytes is what each delivery after the first of a framing pays.
+func BenchmarkFrameBytes(b *testing.B) {
+	text := &Framing{Name: "text", Protocol: Protocols()[JSON]}
+	binary := &Framing{Name: "binary", Protocol: Protocols()[Msgpack]}
+	e := benchEvent(JSON)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(e.Bytes(text)) == 0 || len(e.Bytes(binary)) == 0 {
+			b.Fatal("no bytes")
+		}
+	}
+}
+
+func BenchmarkTranscode(b *testing.B) {
+	data := Data{JSON, []byte(gateShapes()[1].message)}
+	for _, c := range []Codec{Msgpack, JSON} {
+		b.Run("to "+c.String(), func(b *testing.B) {
+			b.SetBytes(int64(data.Len()))
+			for b.Loop() {
+				data.In(c)
+			}
+		})
+		data = Data{Msgpack, data.In(Msgpack)}
+	}
+}
+
+func BenchmarkDecodeDocument(b *testing.B) {
+	for _, p := range Protocols() {
+		message := p.Append(nil, benchEvent(p.Codec()))
+		b.Run("event/"+p.Codec().String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeDocument(p.Codec(), message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
