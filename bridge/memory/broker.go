@@ -72,7 +72,7 @@ func New(config Config) *Broker {
 // Publish implements bridge.Broker.
 func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
 	results := make([]bridge.Published, len(batch))
-	b.makeRoom(batch)
+	b.makeRoom(need(batch))
 	t := b.enter(name.Tenant)
 	if t == nil {
 		for i := range results {
@@ -82,13 +82,13 @@ func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Pu
 		return
 	}
 	at := b.config.Now()
-	p := publishing{tenant: t, retention: r, at: at, now: int64(at.Sub(b.began))}
+	p := publishing{tenant: t, retention: r, at: at, now: int64(at.Sub(b.began)), size: len(batch)}
 	for i := range batch {
 		results[i] = p.one(name.Room, &batch[i])
 	}
 	var d delivery
 	mine := false
-	if len(p.fresh) > 0 && len(p.topic.sinks) > 0 {
+	if len(p.fresh) > 0 {
 		d = delivery{sinks: p.topic.sinks, kind: arrived, batch: bridge.Batch{Events: p.fresh}}
 		var taken bool
 		if mine, taken = p.topic.outbox.offer(d); !taken {
@@ -104,6 +104,7 @@ func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Pu
 
 // Read implements bridge.Broker.
 func (b *Broker) Read(name codec.Topic, req bridge.ReadRequest, done func(bridge.Page, *codec.Error)) {
+	b.makeRoom(recordNeed)
 	t := b.enter(name.Tenant)
 	if t == nil {
 		done(bridge.Page{}, errClosed)
@@ -126,6 +127,7 @@ func (b *Broker) Read(name codec.Topic, req bridge.ReadRequest, done func(bridge
 
 // Subscribe implements bridge.Broker.
 func (b *Broker) Subscribe(name codec.Topic, s bridge.Sink) {
+	b.makeRoom(recordNeed)
 	t := b.enter(name.Tenant)
 	if t == nil {
 		s.Subscribed(codec.Position{}, errClosed)
@@ -237,55 +239,4 @@ func (b *Broker) admit(name string) {
 	if b.tenants != nil && b.tenants[name] == nil {
 		b.tenants[name] = t
 	}
-}
-
-// makeRoom takes from whoever holds most until the node has room for a batch. It
-// does so ahead of the publisher's lock, and a little more than needed, so that
-// looking for the one who holds most is rare.
-func (b *Broker) makeRoom(batch []bridge.Publication) {
-	var need int64
-	for i := range batch {
-		if p := &batch[i]; p.Buffered {
-			need += eventCost(p.Event, p.Event.Size()) + repeatCost
-		}
-	}
-	limit := b.config.HistoryBytes
-	if b.account.Used()+need <= limit {
-		return
-	}
-	b.relief.Lock()
-	defer b.relief.Unlock()
-	goal := limit - need
-	if b.account.Used() > goal {
-		goal -= limit / 256
-	}
-	for b.account.Used() > goal {
-		t := b.largest()
-		if t == nil {
-			return
-		}
-		t.mu.Lock()
-		for b.account.Used() > goal {
-			tp := t.oldest.find()
-			if tp == nil {
-				break
-			}
-			t.drop(tp)
-		}
-		t.mu.Unlock()
-	}
-}
-
-// largest is the tenant with the most history, or nil when nobody has any.
-func (b *Broker) largest() *tenant {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	var found *tenant
-	var most int64
-	for _, t := range b.tenants {
-		if n := t.keeps.Load(); n > most {
-			found, most = t, n
-		}
-	}
-	return found
 }

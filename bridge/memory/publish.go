@@ -26,7 +26,8 @@ type publishing struct {
 
 	topic   *topic         // opened by the first publication that needs it
 	refused *codec.Error   // why it could not be opened
-	fresh   []*codec.Event // sequenced
+	size    int            // publications in the batch
+	fresh   []*codec.Event // sequenced, for sinks
 }
 
 // one judges a publication.
@@ -92,7 +93,12 @@ func (p *publishing) sequence(pub *bridge.Publication, keyCost int64) bridge.Pub
 	t.oldest.add(p.topic)
 	p.topic.touched = p.now
 	t.expire(p.topic, p.now)
-	p.fresh = append(p.fresh, e)
+	if len(p.topic.sinks) > 0 {
+		if p.fresh == nil {
+			p.fresh = make([]*codec.Event, 0, p.size)
+		}
+		p.fresh = append(p.fresh, e)
+	}
 	return bridge.Published{EID: e.EID, Position: e.Position}
 }
 

@@ -40,8 +40,12 @@ func eventCost(e *codec.Event, size int) int64 {
 	return int64(size + e.Data.Len() + encodingCost)
 }
 
-// charge takes n bytes, at the price of the tenant's oldest events if need be.
+// charge takes n bytes, at the price of the tenant's oldest events if need be,
+// but not where its limit could not be kept even without any.
 func (t *tenant) charge(n int64) bool {
+	if t.account.Used()-t.keeps.Load()+n > t.limit {
+		return false
+	}
 	for !t.account.Charge(n) {
 		tp := t.oldest.find()
 		if tp == nil {

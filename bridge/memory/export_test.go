@@ -1,0 +1,34 @@
+package memory
+
+import "github.com/yaza-dev/pulse/codec"
+
+// What tests of the whole broker need from inside.
+
+const (
+	MaxRepeats        = maxRepeats
+	MaxDeliveries     = maxDeliveries
+	MaxDeliveryEvents = maxDeliveryEvents
+)
+
+func (b *Broker) Sweep() { b.sweep() }
+
+// Records counts the records of all tenants, and the tenants.
+func (b *Broker) Records() (records, tenants int) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, t := range b.tenants {
+		records += t.topics.len()
+	}
+	return records, len(b.tenants)
+}
+
+// SetHead puts a topic's head where it would be after many publishes.
+func (b *Broker) SetHead(topic codec.Topic, head uint64) {
+	t := b.enter(topic.Tenant)
+	defer t.mu.Unlock()
+	tp, err := t.open(topic.Room, b.now())
+	if err != nil {
+		panic(err)
+	}
+	tp.history.head = head
+}
