@@ -152,6 +152,13 @@ func TestMapsAndListsOfObjectsLiveInTheFileOnly(t *testing.T) {
 	}
 }
 
+func TestSourceOfAGroupIsThatOfItsPart(t *testing.T) {
+	_, err := Load(Sources{Environ: []string{"PULSE_TLS_KEY_FILE=key.pem"}})
+	if faults := faultsOf(t, err); len(faults) != 1 || faults[0].Source != "environment PULSE_TLS_KEY_FILE" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTwoKeysWithOneKid(t *testing.T) {
 	one := "{ alg: HS256, kid: a, secret: " + someSecret + " }"
 	_, err := load(t, "auth: { jwt: { keys: [ "+one+", "+one+" ] } }", nil)

@@ -181,11 +181,16 @@ func (l *loader) fault(key, source, problem string) {
 	l.faults = append(l.faults, Fault{key, source, problem})
 }
 
-// source returns where the value of path was given; what holds for a setting
-// whose own key was not given is the default.
+// source returns where the value of path was given; for settings with others
+// below them, where the first of those was.
 func (l *loader) source(path string) string {
 	if s, ok := l.sources[path]; ok {
 		return s
+	}
+	for _, below := range slices.Sorted(maps.Keys(l.sources)) {
+		if strings.HasPrefix(below, path+".") {
+			return l.sources[below]
+		}
 	}
 	return "default"
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/backpressure"
@@ -44,4 +45,11 @@ func word[T fmt.Stringer](text string, values ...T) T {
 		}
 	}
 	panic(fmt.Sprintf("config: %q is none of %v", text, values))
+}
+
+// DefaultRoom is the declaration of a kind that says nothing.
+func DefaultRoom() Room {
+	var r Room
+	setDefaults(reflect.ValueOf(&r).Elem())
+	return r
 }
