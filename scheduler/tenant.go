@@ -92,8 +92,8 @@ func (t *Tenant) enterFirst(f *Flow) {
 //
 // A turn repeats two passes. Batches: each flow without debt runs one batch of an actor, while they have taken no more than half of the
 // quantum. Drains: a deficit round robin over all active flows, the only place that grants a flow its quantum; a visit serves the flow's
-// sessions, and, where the pass of batches was cut short, its actors. As the pass of batches spends what the rotation grants, a flow gets
-// its share however it divides its work between the two, and neither batches nor drains starve the other.
+// sessions, then its actors. As the pass of batches spends what the rotation grants, a flow gets its share however it divides its work
+// between the two; and as a visit that leaves credit makes a batch due, whatever drains then spend, neither starves the other.
 func (t *Tenant) next(c *core, g *group) bool {
 	for t.ready > 0 {
 		switch {
@@ -104,7 +104,7 @@ func (t *Tenant) next(c *core, g *group) bool {
 			}
 		case t.current != nil:
 			f := t.current
-			if f.deficit > 0 && (c.takeSessions(f, g) || t.batches <= 0 && c.takeActor(f, g)) {
+			if f.deficit > 0 && (c.takeSessions(f, g) || c.takeActor(f, g)) {
 				return true
 			}
 			// Also an empty flow passes through the end of the list: leaving and coming back gains nothing.
@@ -133,7 +133,7 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 	if !c.takeActor(f, g) {
 		return false
 	}
-	f.due = false
+	f.due, f.ran = false, true
 	t.enterFirst(f)
 	g.batch = true
 	return true
@@ -169,10 +169,16 @@ func (t *Tenant) visit() {
 		}
 	}
 	if f.empty() {
-		f.unlist()
-		t.flows--
+		if f.ran {
+			f.ran = false
+			t.old.push(f)
+		} else {
+			f.unlist()
+			t.flows--
+		}
 		return
 	}
+	f.ran = false
 	f.deficit = min(f.deficit, 0) + Quantum
 	if f.deficit <= 0 {
 		t.old.push(f)
