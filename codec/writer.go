@@ -192,7 +192,7 @@ func (w *writer) number(x number) {
 	w.b = b
 }
 
-// appendFloat writes the shortest JSON number that reads back equal. From 2^53
+// appendFloat writes the fewest digits that read back equal. From 2^53
 // on it has an exponent: without one it would read as an integer, and the digits
 // that the shortest form leaves out would be wrong. Negative zero keeps its sign
 // only with a fraction.
