@@ -210,6 +210,9 @@ func checkTenant(name string) error {
 	if len(name) < 1 || len(name) > 64 {
 		return errors.New("auth: a tenant has 1 to 64 bytes")
 	}
+	if name == "." || name == ".." {
+		return errors.New("auth: '.' and '..' are no tenants")
+	}
 	for i := range len(name) {
 		if !isNameByte(name[i]) {
 			return errors.New("auth: a tenant is made of A-Z, a-z, 0-9, '_', '.' and '-'")

@@ -134,6 +134,8 @@ func TestJWTAcceptsAndRefuses(t *testing.T) {
 		{"tenant missing", hs256(plain, `{"exp":1800000060,"sub":"alice"}`), nil, false},
 		{"tenant a list", hs256(plain, withTenant(`["acme"]`)), nil, false},
 		{"tenant empty", hs256(plain, withTenant(`""`)), nil, false},
+		{"tenant ..", hs256(plain, withTenant(`".."`)), nil, false},
+		{"tenant ...", hs256(plain, withTenant(`"..."`)), nil, true},
 		{"tenant with a slash", hs256(plain, withTenant(`"a/b"`)), nil, false},
 		{"tenant with a colon", hs256(plain, withTenant(`"a:b"`)), nil, false},
 		{"tenant with a line break", hs256(plain, withTenant(`"a\n"`)), nil, false},
