@@ -74,12 +74,13 @@ func (r *reader) contained(log *slog.Logger, f func()) {
 // judge finds out why the reading ended.
 func (r *reader) judge() {
 	switch {
+	case errors.Is(r.fault, gws.ErrTextEncoding):
+		// First, since gws sees only what came before a verdict.
+		r.end(violation(codec.CauseInvalidText, "text is not UTF-8"))
 	case r.verdict != nil:
 		r.end(r.verdict)
 	case r.broken != nil:
 		r.conn.end(codec.CauseAbrupt, nil)
-	case errors.Is(r.fault, gws.ErrTextEncoding):
-		r.end(violation(codec.CauseInvalidText, "text is not UTF-8"))
 	default:
 		r.end(violation(codec.CauseProtocol, "frame not understood"))
 	}

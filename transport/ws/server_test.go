@@ -1,4 +1,4 @@
-package ws_test
+package ws
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 
 	"github.com/yaza-dev/pulse/transport"
 	"github.com/yaza-dev/pulse/transport/transporttest"
-	"github.com/yaza-dev/pulse/transport/ws"
 )
 
 // side is one kind of connection that a Handler may be given.
@@ -34,7 +33,7 @@ type side struct {
 
 var sides = []side{
 	{"tcp", false, func(l net.Listener) net.Listener { return l }},
-	{"tls", true, ws.NewListener},
+	{"tls", true, NewListener},
 	{"foreign", false, func(l net.Listener) net.Listener { return opaque{l} }},
 	{"foreign tls", true, func(l net.Listener) net.Listener { return l }},
 }
@@ -50,18 +49,18 @@ func (l opaque) Accept() (net.Conn, error) {
 // site is a Handler behind a real HTTP server on the loopback.
 type site struct {
 	side
-	handler *ws.Handler
+	handler *Handler
 	addr    string
 }
 
-func serve(t testing.TB, s side, config ws.Config) *site {
+func serve(t testing.TB, s side, config Config) *site {
 	t.Helper()
-	h := ws.NewHandler(config)
+	h := NewHandler(config)
 	return serveHTTP(t, s, h, h)
 }
 
 // serveHTTP serves outer, which is h or something around it.
-func serveHTTP(t testing.TB, s side, h *ws.Handler, outer http.Handler) *site {
+func serveHTTP(t testing.TB, s side, h *Handler, outer http.Handler) *site {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,7 +136,7 @@ func TestConformance(t *testing.T) {
 	for _, side := range sides {
 		t.Run(side.name, func(t *testing.T) {
 			transporttest.Test(t, func(t *testing.T, a transport.Acceptor, o transporttest.Options) transporttest.Peer {
-				site := serve(t, side, ws.Config{
+				site := serve(t, side, Config{
 					Acceptor:        a,
 					MaxMessageBytes: o.MaxMessageBytes,
 					WriteTimeout:    o.WriteTimeout,
