@@ -51,10 +51,10 @@ func TestGrammarBytes(t *testing.T) {
 		s := "a" + string([]byte{byte(b)}) + "a"
 		in := strings.IndexByte(name, byte(b)) >= 0
 		if ValidTenant(s) != in || ValidKind(s) != in || ValidEvent(s) != in {
-			t.Errorf("byte %q in a name", b)
+			t.Errorf("byte %#x in a name", b)
 		}
 		if want := in || b == '~' || b == ':'; ValidRoom("k:"+s) != want {
-			t.Errorf("byte %q in a room", b)
+			t.Errorf("byte %#x in a room", b)
 		}
 	}
 }
