@@ -33,10 +33,10 @@ var layers = []layer{
 	{"bridge", []string{"codec", "backpressure"}},
 	{"transport", []string{"codec", "backpressure"}},
 
-	{"actors", []string{"actors/mailbox", "actors/message", "actors/supervision", "backpressure", "scheduler", "codec"}},
+	{"actors", []string{"actors/mailbox", "actors/supervision", "backpressure", "scheduler", "codec"}},
 	{"actors/mailbox", []string{"backpressure", "scheduler", "codec"}},
 	{"actors/supervision", nil},
-	{"actors/message", []string{"actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
+	{"actors/message", []string{"actors", "actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
 	{"actors/session", slices.Concat(vocabulary, []string{"transport"})},
 	{"actors/room", slices.Concat(vocabulary, []string{"bridge"})},
 	{"actors/tenant", slices.Concat(vocabulary, []string{"bridge"})},
