@@ -235,6 +235,7 @@ func TestDecodeDocumentRefuses(t *testing.T) {
 		{"a negative offset", `{"t":"position","room":"a","epoch":"e","offset":-1}`, ErrMalformed},
 		{"ok and err", `{"t":"reply","id":1,"ok":{"data":1},"err":{"code":"internal","message":""}}`, ErrMalformed},
 		{"neither ok nor err", `{"t":"reply","id":1}`, ErrMalformed},
+		{"a welcome whose room has neither ok nor err", `{"t":"welcome","rooms":[{"room":"chat"}]}`, ErrMalformed},
 		{"half a range", `{"t":"drain","reconnect_ms":[1],"deadline_ms":1,"reason":""}`, ErrMalformed},
 		{"data that cannot be", `{"t":"event","room":"a","event":"e","data":1e999,"eid":"x","ts":1}`, ErrMalformed},
 	} {

@@ -25,6 +25,10 @@ func NewData(v any) (Data, error) {
 	return MakeData(Msgpack, m.b)
 }
 
+// maxGoDepth ends the walk through a cycle. It counts pointers and interfaces
+// too; the depth of the data itself is the gate's to judge.
+const maxGoDepth = 4 * maxDataDepth
+
 // marshaler writes Go values; after the first fault what it writes means nothing.
 type marshaler struct {
 	writer
@@ -38,7 +42,7 @@ func (m *marshaler) refuse(format string, args ...any) {
 }
 
 func (m *marshaler) value(v reflect.Value, depth int) {
-	if depth > maxDataDepth {
+	if depth > maxGoDepth {
 		m.refuse("data is nested too deep")
 		return
 	}

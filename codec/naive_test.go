@@ -190,14 +190,19 @@ func (n *naivePacker) value(depth int, inData bool, path []string) (any, error) 
 		}
 		_, err = io.CopyN(io.Discard, n.r, int64(size))
 		return unfit{}, err
-	case textKind:
-		s, err := n.DecodeString()
-		if !utf8.ValidString(s) {
+	case textKind, binKind:
+		size, err := n.DecodeBytesLen() // DecodeString would allocate what it declares
+		if err != nil || size > n.r.Len() {
 			return nil, errNaive
 		}
-		return s, err
-	case binKind:
-		return n.DecodeBytes()
+		b := make([]byte, size)
+		if _, err := io.ReadFull(n.r, b); err != nil || k == binKind {
+			return b, err
+		}
+		if !utf8.Valid(b) {
+			return nil, errNaive
+		}
+		return string(b), nil
 	case arrayKind:
 		count, err := n.DecodeArrayLen()
 		if err != nil || depth >= 64 || count > n.r.Len() {

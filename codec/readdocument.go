@@ -64,7 +64,15 @@ func (r *reader) welcomeRoom(v value) (room WelcomeRoom) {
 			room.Err = r.refusal(v)
 		}
 	}
+	r.oneOf(room.OK != nil, room.Err != nil)
 	return room
+}
+
+// oneOf checks that an answer has either ok or err.
+func (r *reader) oneOf(ok, err bool) {
+	if ok == err {
+		r.blame("not exactly one of ok and err")
+	}
 }
 
 func (r *reader) reply(v value) *Reply {
@@ -77,9 +85,7 @@ func (r *reader) reply(v value) *Reply {
 			d.Err = r.refusal(v)
 		}
 	}
-	if (d.OK == nil) == (d.Err == nil) {
-		r.blame("not exactly one of ok and err")
-	}
+	r.oneOf(d.OK != nil, d.Err != nil)
 	return d
 }
 
