@@ -148,11 +148,14 @@ func (m *Mailbox) Unreserve(n int) {
 	m.mu.Unlock()
 }
 
+// release takes n reservations off. Under mu, which a broken invariant gives up:
+// the panic is recovered further up, and the mailbox must stay usable.
 func (m *Mailbox) release(n int) {
-	m.reserved -= int32(n)
-	if m.reserved < 0 {
+	if m.reserved < int32(n) {
+		m.mu.Unlock()
 		panic("mailbox: more reservations used than granted")
 	}
+	m.reserved -= int32(n)
 }
 
 // drop gives a message that nobody will handle to its owner. Not under mu.

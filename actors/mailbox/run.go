@@ -82,9 +82,13 @@ func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
 	// Whether the task sleeps is decided under the lock that posts take, so a
 	// post either is seen here or wakes the task again.
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if more = more || m.pending(); !more {
 		m.state &^= awake
+	}
+	control := more && m.runnable() && (m.signals.waiting() || !m.state.has(paused) && m.ready.Has(backpressure.Control))
+	m.mu.Unlock()
+	if control {
+		m.pool.ReadyControl(&m.task)
 	}
 	return more
 }
