@@ -16,6 +16,7 @@ type decoder struct {
 	gate  gate
 	codec Codec
 
+	body      []byte // what the fields' places are in
 	own       bool   // texts and data are copied out of the message
 	recheck   bool   // data has not been looked at as data yet
 	bad       string // first fault of the request
@@ -29,7 +30,7 @@ func newDecoder() *decoder { return &decoder{gate: gate{seed: maphash.MakeSeed()
 // release drops everything of the message, and scratch that has grown large.
 func (d *decoder) release() {
 	g := &d.gate
-	g.in, g.fields = nil, fields{}
+	g.in, g.fields, d.body = nil, fields{}, nil
 	if cap(g.text) > maxPooled || cap(g.keys)*8 > maxPooled || cap(g.table)*8 > 2*maxPooled {
 		g.text, g.keys, g.table = nil, nil, nil
 	}
@@ -69,11 +70,11 @@ const (
 func decodeRequest(c Codec, message []byte) (Request, error) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
-	d.codec, d.recheck, d.bad, d.wrongType = c, false, "", false
+	d.codec, d.body, d.recheck, d.bad, d.wrongType = c, message, false, "", false
 	if !d.gate.frame(c, message) {
 		return nil, malformed(d.gate.why)
 	}
-	d.own = len(message)-len(d.gate.fields[fieldData]) > aliasSlack
+	d.own = len(message)-len(d.value(fieldData).raw) > aliasSlack
 	t, ok := d.value(fieldT).text()
 	if !ok {
 		return nil, malformed("no t")
@@ -118,7 +119,11 @@ func (d *decoder) mistyped(fault string) {
 	d.blameRequest(fault)
 }
 
-func (d *decoder) value(f field) value { return value{d.codec, d.gate.fields[f]} }
+// value is a field's value, absent where there is none.
+func (d *decoder) value(f field) value {
+	at := d.gate.fields[f]
+	return value{d.codec, d.body[at.at:at.end:at.end]}
+}
 
 // optional is a field's value, absent where it is null.
 func (d *decoder) optional(f field) (value, bool) {
@@ -227,8 +232,8 @@ func (d *decoder) position() (p Position, there bool) {
 
 // data is there even when it is null.
 func (d *decoder) data() Data {
-	raw := d.gate.fields[fieldData]
-	if raw == nil {
+	raw := d.value(fieldData).raw
+	if len(raw) == 0 {
 		return Data{}
 	}
 	if d.gate.inFault != "" {

@@ -13,10 +13,11 @@ import (
 func DecodeDocument(c Codec, message []byte) (Document, error) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
+	d.codec, d.body = c, message
 	if !d.gate.frame(c, message) {
 		return nil, malformed(d.gate.why)
 	}
-	t, ok := value{c, d.gate.fields[fieldT]}.text()
+	t, ok := d.value(fieldT).text()
 	if !ok {
 		return nil, malformed("no t")
 	}

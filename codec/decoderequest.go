@@ -112,8 +112,13 @@ func (d *decoder) hello() (Request, error) {
 // helloRoom reads one entry as if it were the frame.
 func (d *decoder) helloRoom(entry value) (HelloRoom, error) {
 	d.gate.fields, d.gate.inFault, d.recheck, d.bad = fields{}, "", true, ""
-	for name, v := range entry.members() {
-		d.gate.fields[fieldOf(name)] = v.raw
+	d.body = entry.raw
+	s := source(entry)
+	for n := s.open(); s.more(&n); {
+		name, _ := s.take().text()
+		start := len(d.body) - len(s.raw)
+		end := start + len(s.take().raw)
+		d.gate.fields[fieldOf(name)] = span{uint32(start), uint32(end)}
 	}
 	if _, there := d.optional(fieldRoom); !there {
 		return HelloRoom{}, malformed("hello: an entry of rooms has no room")

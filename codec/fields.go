@@ -30,8 +30,13 @@ const (
 	fieldCount
 )
 
-// fields are the values of one object's known fields, nil where absent.
-type fields [fieldCount][]byte
+// span is a piece of a message. As places, not slices, many of them are cheap to
+// note and to forget.
+type span struct{ at, end uint32 }
+
+// fields are where the values of one object's known fields are; empty where there
+// is none.
+type fields [fieldCount]span
 
 func fieldOf(name string) field {
 	switch name {

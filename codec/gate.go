@@ -31,15 +31,11 @@ type gate struct {
 	fault   string // first fault of the data that is being walked
 	inFault string // first fault of the frame's data
 
-	keys  []key    // keys of all objects that are open, innermost last
+	keys  []span   // keys of all objects that are open, innermost last; see key
 	text  []byte   // unescaped forms of the keys that have escapes
 	table []uint64 // hash set of one large object at a time
 	seed  maphash.Seed
 }
-
-// key is the place of an object's key in the message, or, from len(in) on, in
-// the unescaped texts.
-type key struct{ at, len uint32 }
 
 func (g *gate) reset(in []byte) {
 	g.in, g.pos, g.why = in, 0, ""
@@ -132,7 +128,7 @@ func (g *gate) member(c Codec, k []byte, depth, data int) bool {
 	if !g.value(c, depth, data) {
 		return false
 	}
-	g.fields[f] = g.in[start:g.pos:g.pos]
+	g.fields[f] = span{uint32(start), uint32(g.pos)}
 	if f == fieldData {
 		g.inFault = g.fault
 	}
@@ -147,12 +143,13 @@ func (g *gate) value(c Codec, depth, data int) bool {
 	return g.jsonValue(depth, data)
 }
 
-func (g *gate) key(k key) []byte {
-	if at := int(k.at); at < len(g.in) {
-		return g.in[at : at+int(k.len)]
+// key is the text of a key: a piece of the message, or, from len(in)+1 on, of the
+// unescaped texts.
+func (g *gate) key(k span) []byte {
+	if n := uint32(len(g.in)); k.at > n {
+		return g.text[k.at-n-1 : k.end-n-1]
 	}
-	at := int(k.at) - len(g.in)
-	return g.text[at : at+int(k.len)]
+	return g.in[k.at:k.end]
 }
 
 // fewKeys is up to how many keys comparing each with each is cheaper than a set.
@@ -170,7 +167,7 @@ func (g *gate) unique(base int) bool {
 	}
 	for i, a := range keys {
 		for _, b := range keys[:i] {
-			if a.len == b.len && bytes.Equal(g.key(a), g.key(b)) {
+			if a.end-a.at == b.end-b.at && bytes.Equal(g.key(a), g.key(b)) {
 				return g.refuse("repeated key")
 			}
 		}
@@ -178,7 +175,7 @@ func (g *gate) unique(base int) bool {
 	return true
 }
 
-func (g *gate) uniqueMany(keys []key) bool {
+func (g *gate) uniqueMany(keys []span) bool {
 	size := 1 << bits.Len(uint(2*len(keys)-1))
 	if cap(g.table) < size {
 		g.table = make([]uint64, size)
@@ -196,7 +193,7 @@ func (g *gate) uniqueMany(keys []key) bool {
 			if table[at]>>32 != slot>>32 {
 				continue
 			}
-			if other := keys[uint32(table[at])-1]; other.len == k.len && bytes.Equal(g.key(other), text) {
+			if other := keys[uint32(table[at])-1]; bytes.Equal(g.key(other), text) {
 				return g.refuse("repeated key")
 			}
 		}

@@ -134,20 +134,21 @@ func (g *gate) jsonObject(depth, data int) bool {
 }
 
 // jsonKey walks a key and remembers it as it reads without escapes.
-func (g *gate) jsonKey() (key, bool) {
+func (g *gate) jsonKey() (span, bool) {
 	if g.peek() != '"' {
-		return key{}, g.refuse("no key")
+		return span{}, g.refuse("no key")
 	}
 	start := g.pos + 1
 	escaped, ok := g.jsonString()
 	if !ok {
-		return key{}, false
+		return span{}, false
 	}
-	k := key{uint32(start), uint32(g.pos - 1 - start)}
+	k := span{uint32(start), uint32(g.pos - 1)}
 	if escaped {
+		base := len(g.in) + 1
 		at := len(g.text)
-		g.text = appendUnescaped(g.text, g.in[start:g.pos-1])
-		k = key{uint32(len(g.in) + at), uint32(len(g.text) - at)}
+		g.text = appendUnescaped(g.text, g.in[k.at:k.end])
+		k = span{uint32(base + at), uint32(base + len(g.text))}
 	}
 	g.keys = append(g.keys, k)
 	return k, true

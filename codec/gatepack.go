@@ -5,26 +5,35 @@ import (
 	"unicode/utf8"
 )
 
-// packValue walks one msgpack value that begins at the place; see jsonValue.
-// Lengths are checked against what is left before anything is done with them.
-func (g *gate) packValue(depth, data int) bool {
+// packHead reads the head of the value at the place and passes it. What the head
+// declares is there when it returns true.
+func (g *gate) packHead() (head, bool) {
 	h, ok := packHead(g.in[g.pos:])
 	if !ok {
-		return g.refuse("no msgpack value")
+		return h, g.refuse("no msgpack value")
 	}
-	left := len(g.in) - g.pos - h.header
-	if h.body > left || h.children > left {
-		return g.refuse("a declared length that the input does not have")
+	g.pos += h.header
+	if left := len(g.in) - g.pos; h.body > left || h.children > left {
+		return h, g.refuse("a declared length that the input does not have")
 	}
-	start := g.pos + h.header
-	g.pos = start + h.body
+	return h, true
+}
+
+// packValue walks one msgpack value that begins at the place; see jsonValue.
+func (g *gate) packValue(depth, data int) bool {
+	h, ok := g.packHead()
+	if !ok {
+		return false
+	}
+	start := g.pos
+	g.pos += h.body
 	switch h.kind {
 	case textKind:
 		if !utf8.Valid(g.in[start:g.pos]) {
 			return g.refuse("invalid UTF-8")
 		}
 	case numberKind:
-		if data != outside && packIsFloat(g.in[start-h.header]) {
+		if data != outside && h.header == 1 && packIsFloat(g.in[start-1]) {
 			if f := packFloat(g.in[start:g.pos]); math.IsNaN(f) || math.IsInf(f, 0) {
 				g.blame("data has a number that is not finite")
 			}
@@ -55,8 +64,7 @@ func (g *gate) packObject(n, depth, data int) bool {
 	}
 	base := len(g.keys)
 	for range n {
-		start := g.pos
-		if start < len(g.in) && packKind(g.in[start]) != textKind {
+		if g.pos < len(g.in) && packKind(g.in[g.pos]) != textKind {
 			if data == outside {
 				return g.refuse("a key that is not text")
 			}
@@ -66,13 +74,18 @@ func (g *gate) packObject(n, depth, data int) bool {
 			}
 			continue
 		}
-		if !g.packValue(depth, data) {
+		h, ok := g.packHead()
+		if !ok {
 			return false
 		}
-		h, _ := packHead(g.in[start:])
-		k := key{uint32(start + h.header), uint32(h.body)}
+		k := span{uint32(g.pos), uint32(g.pos + h.body)}
+		g.pos += h.body
+		text := g.key(k)
+		if !utf8.Valid(text) {
+			return g.refuse("invalid UTF-8")
+		}
 		g.keys = append(g.keys, k)
-		if !g.member(Msgpack, g.key(k), depth, data) {
+		if !g.member(Msgpack, text, depth, data) {
 			return false
 		}
 	}

@@ -147,7 +147,7 @@ func (m *marshaler) mapping(v reflect.Value, depth int) {
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	o := m.openObject()
 	for _, k := range keys {
-		m.field(&o, k.String())
+		m.pair(&o, k.String())
 		m.value(v.MapIndex(k), depth+1)
 	}
 	m.closeObject(o)
@@ -160,7 +160,7 @@ func (m *marshaler) structure(v reflect.Value, depth int) {
 		if err != nil || f.omitted(x) { // an embedded nil pointer has no fields
 			continue
 		}
-		m.field(&o, f.name)
+		m.pair(&o, f.name)
 		m.value(x, depth+1)
 	}
 	m.closeObject(o)

@@ -33,8 +33,19 @@ func (w *writer) open(c byte) container {
 	return container{at: len(w.b) - 1}
 }
 
-// field begins the next field of an object.
+// field begins the next field of an object. name is one of the protocol's: short
+// and without anything to escape.
 func (w *writer) field(o *container, name string) {
+	w.item(o)
+	if w.codec == Msgpack {
+		w.b = append(append(w.b, 0xa0|byte(len(name))), name...)
+		return
+	}
+	w.b = append(append(append(w.b, '"'), name...), '"', ':')
+}
+
+// pair begins the next field of an object whose keys can be any text.
+func (w *writer) pair(o *container, name string) {
 	w.item(o)
 	w.text(name)
 	if w.codec == JSON {
@@ -110,14 +121,16 @@ func (w *writer) text(s string) {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	if w.codec == JSON {
+	switch {
+	case w.codec == JSON:
 		w.b = appendQuoted(w.b, s)
-		return
+	case len(s) <= 31:
+		w.b = append(append(w.b, 0xa0|byte(len(s))), s...)
+	default:
+		w.b = append(w.b, 0)
+		w.head(len(w.b)-1, len(s), 0xa0, 31, 0xd9, 0xda)
+		w.b = append(w.b, s...)
 	}
-	w.b = append(w.b, 0)
-	at := len(w.b) - 1
-	w.head(at, len(s), 0xa0, 31, 0xd9, 0xda)
-	w.b = append(w.b, s...)
 }
 
 // escaped writes a text that is given as the inside of a validated JSON string.
