@@ -1,20 +1,23 @@
 package scheduler
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // sim drives a pool by steps. Its clock moves by what jobs spend, so that measured time agrees with the model unless a test says otherwise.
 type sim struct {
 	pool  *Pool
-	now   int64 // ns
-	spent int64 // units, by all
+	now   atomic.Int64 // ns; readers look at it while the simulation runs
+	spent int64        // units, by all
 }
 
 func newSim() *sim {
-	s := &sim{now: 1}
-	s.pool = NewPool(PoolConfig{Now: func() int64 { return s.now }})
+	s := &sim{}
+	s.now.Store(1)
+	s.pool = NewPool(PoolConfig{Now: s.now.Load})
 	return s
 }
 
@@ -89,8 +92,11 @@ func (j *job) Run(t *Turn) bool {
 func (s *sim) spend(t *Turn, c int) {
 	t.Spend(c, 0)
 	s.spent += int64(c)
-	s.now += int64(c) * int64(UnitTime)
+	s.pass(time.Duration(c) * UnitTime)
 }
+
+// pass lets time pass.
+func (s *sim) pass(d time.Duration) { s.now.Add(int64(d)) }
 
 func within(t *testing.T, what string, got, want, tolerance float64) {
 	t.Helper()
@@ -106,4 +112,4 @@ func atMost(t *testing.T, what string, got, limit int64) {
 	}
 }
 
-var _ = time.Second
+func sizeOf[T any]() uintptr { return unsafe.Sizeof(*new(T)) }

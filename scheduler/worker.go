@@ -55,8 +55,8 @@ func (w *worker) loop() {
 		p.mu.Lock()
 		w.settle(took)
 		if w.replaced {
-			p.forget(w)
-			return
+			p.rouse() // this one does not take what it has left
+			break
 		}
 	}
 	p.forget(w)

@@ -1,0 +1,231 @@
+package scheduler
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// runFunc is a task made of a function.
+type runFunc struct {
+	task Task
+	run  func(*Turn) bool
+}
+
+func (r *runFunc) Run(t *Turn) bool { return r.run(t) }
+
+func task(f *Flow, c Class, run func(*Turn) bool) *Task {
+	r := &runFunc{run: run}
+	r.task.Init(r, f, c)
+	return &r.task
+}
+
+func once(run func()) func(*Turn) bool {
+	return func(*Turn) bool { run(); return false }
+}
+
+type reports struct {
+	mu  sync.Mutex
+	all []report
+}
+
+func (r *reports) add(task *Task, tenant *Tenant, running time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, report{task, tenant, running})
+}
+
+func (r *reports) take() []report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
+}
+
+// Rule 10: a Run that does not return is named after a second, once, and costs no worker; when it returns the extra worker ends.
+func TestStuckRunIsReportedAndReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen reports
+		pool := NewPool(PoolConfig{Workers: 1, Stuck: seen.add})
+		pool.Start()
+		tenant := NewTenant(1)
+		free := make(chan struct{})
+		stuck := task(tenant.NewFlow(), Actor, once(func() { <-free }))
+		served := 0
+		other := task(NewTenant(1).NewFlow(), Actor, once(func() { served++ }))
+		pool.Ready(stuck, nil)
+		synctest.Wait()
+		pool.Ready(other, nil)
+		time.Sleep(StuckAfter - watchPeriod)
+		synctest.Wait()
+		if served != 0 || len(seen.take()) != 0 {
+			t.Fatal("served or reported before its time")
+		}
+		time.Sleep(3 * watchPeriod)
+		synctest.Wait()
+		if served != 1 {
+			t.Error("no substitute: the other tenant was not served")
+		}
+		got := seen.take()
+		if len(got) != 1 || got[0].task != stuck || got[0].tenant != tenant || got[0].running < StuckAfter {
+			t.Errorf("reports: %v", got)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := seen.take(); len(got) != 0 || tenant.Stuck() != 1 {
+			t.Errorf("reported again: %v; stuck: %d", got, tenant.Stuck())
+		}
+		pool.Ready(stuck, nil) // a wake-up meanwhile is kept
+		close(free)
+		synctest.Wait()
+		pool.mu.Lock()
+		workers := len(pool.workers)
+		pool.mu.Unlock()
+		if workers != 1 || tenant.Stuck() != 0 {
+			t.Errorf("after its return: %d workers, %d stuck", workers, tenant.Stuck())
+		}
+		if stuck.state.Load() != idle {
+			t.Error("the wake-up during the stuck Run was lost")
+		}
+		pool.Stop()
+	})
+}
+
+// What a stuck Run had with it does not wait for it: tasks of its group that ran, that did not run yet, and those that it woke.
+func TestStuckRunHoldsNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(PoolConfig{Workers: 1})
+		flow := NewTenant(1).NewFlow()
+		ran := map[string]int{}
+		count := func(name string) func(*Turn) bool { return once(func() { ran[name]++ }) }
+		free := make(chan struct{})
+		woken, wokenLate := task(flow, Session, count("woken")), task(flow, Session, count("woken late"))
+		before := task(flow, Session, func(*Turn) bool { ran["before"]++; return ran["before"] < 3 })
+		stuck := task(flow, Session, func(turn *Turn) bool {
+			turn.Wake(woken, nil)
+			<-free
+			turn.Wake(wokenLate, nil)
+			ran["stuck"]++
+			return ran["stuck"] < 2
+		})
+		after := task(flow, Session, count("after"))
+		for _, task := range []*Task{before, stuck, after} {
+			pool.Ready(task, nil)
+		}
+		pool.Start()
+		time.Sleep(StuckAfter + watchPeriod)
+		synctest.Wait()
+		if ran["before"] != 3 || ran["after"] != 1 || ran["woken"] != 1 || ran["stuck"] != 0 {
+			t.Errorf("while it is stuck: %v", ran)
+		}
+		pool.Ready(before, nil)
+		synctest.Wait()
+		if ran["before"] != 4 {
+			t.Error("what ran before it cannot be woken")
+		}
+		close(free)
+		synctest.Wait()
+		if ran["stuck"] != 2 || ran["woken"] != 2 || ran["woken late"] != 2 {
+			t.Errorf("after its return: %v", ran)
+		}
+		pool.Stop()
+	})
+}
+
+// A tenant with four stuck Runs gets nothing more started, so that others keep their workers; one that returns lets it go on.
+func TestTenantWithManyStuckRunsIsBarred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen reports
+		pool := NewPool(PoolConfig{Workers: 2, BlockingWorkers: 64, Stuck: seen.add})
+		pool.Start()
+		tenant := NewTenant(1)
+		free := make(chan struct{})
+		for range 10 {
+			pool.Ready(task(tenant.NewFlow(), Actor, once(func() { <-free })), nil)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(seen.take()); n != StuckPerTenant || tenant.Stuck() != StuckPerTenant {
+			t.Errorf("%d reported, %d stuck, want %d", n, tenant.Stuck(), StuckPerTenant)
+		}
+		var both sync.WaitGroup // passes only when two run at once
+		both.Add(2)
+		for range 2 {
+			pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { both.Done(); both.Wait() })), nil)
+		}
+		both.Wait()
+		close(free)
+		synctest.Wait()
+		if tenant.Stuck() != 0 || pool.core.ready != 0 || len(pool.workers) != 2 {
+			t.Errorf("after their return: %d stuck, %d ready, %d workers", tenant.Stuck(), pool.core.ready, len(pool.workers))
+		}
+		pool.Stop()
+	})
+}
+
+// Substitutes are bounded in all; a worker that was not replaced goes on when its Run returns.
+func TestSubstitutesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(PoolConfig{Workers: 2, BlockingWorkers: 3})
+		pool.Start()
+		free := make(chan struct{})
+		for range 20 {
+			pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { <-free })), nil)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(pool.workers) != 5 || pool.alive != 0 {
+			t.Errorf("%d workers, %d alive, want 5 and 0", len(pool.workers), pool.alive)
+		}
+		close(free)
+		synctest.Wait()
+		if len(pool.workers) != 2 || pool.alive != 2 || pool.substitutes != 0 || pool.core.ready != 0 {
+			t.Errorf("after their return: %d workers, %d alive, %d substitutes, %d ready", len(pool.workers), pool.alive, pool.substitutes, pool.core.ready)
+		}
+		pool.Stop()
+	})
+}
+
+func TestStopAbandonsWhatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen reports
+		pool := NewPool(PoolConfig{Workers: 2, Stuck: seen.add})
+		pool.Start()
+		free := make(chan struct{})
+		pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { <-free })), nil)
+		pool.Block(NewTenant(1), func() { <-free })
+		synctest.Wait()
+		start := time.Now()
+		pool.Stop()
+		if took := time.Since(start); took > 3*StuckAfter {
+			t.Errorf("Stop took %v", took)
+		}
+		if len(seen.take()) != 1 {
+			t.Error("the stuck Run was not reported")
+		}
+		pool.Stop() // again, at once
+		close(free)
+	})
+}
+
+func TestStopWaitsForWhatReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(PoolConfig{Workers: 2})
+		pool.Start()
+		var done, blocked bool
+		pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { time.Sleep(StuckAfter / 2); done = true })), nil)
+		pool.Block(NewTenant(1), func() { time.Sleep(StuckAfter / 2); blocked = true })
+		synctest.Wait()
+		pool.Stop()
+		if !done || !blocked {
+			t.Errorf("Stop did not wait: run %v, blocking work %v", done, blocked)
+		}
+		if pool.Block(NewTenant(1), func() {}) {
+			t.Error("blocking work taken after Stop")
+		}
+		pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { t.Error("ran after Stop") })), nil)
+		synctest.Wait()
+	})
+}
