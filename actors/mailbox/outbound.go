@@ -1,0 +1,557 @@
+package mailbox
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// MaxOwed is how many requests of one session may wait for their replies. Each
+// has its reply's place reserved, past the bounds of the queue.
+const MaxOwed = 64
+
+// Writer is what an Outbound needs of a connection. Its rules are those of
+// transport.Conn.
+type Writer interface {
+	Write(b []byte) (done bool, err error)
+	OnReady(ready func(err error))
+	Close(cause codec.Cause, reason string)
+}
+
+// OutboundConfig is shared by all sessions of an engine.
+type OutboundConfig struct {
+	Items int // frames that may wait for one session, replies apart
+	Bytes int // their bytes
+
+	// Dropped counts a frame that a member did not get, for its policy or its
+	// deadline. Optional; called under a lock, so it only counts.
+	Dropped func(lane backpressure.Lane, p backpressure.Policy, o backpressure.Outcome)
+
+	queues sync.Pool // of *outLanes, so that an idle session holds none
+}
+
+// Outbound is a session's second queue: frames that wait for its socket. Rooms
+// push, the session's drain pops and writes. No push ever waits.
+//
+// Order: the frames of a lane go out in the order of their pushes; across lanes
+// by weight. What belongs to a membership carries its slot and generation. A
+// mark (the reply to a join or a leave, a left) opens its generation when it
+// goes out; entries of a later generation wait for their mark, those of an
+// earlier one are dropped. So nothing of a room overtakes the join's reply or
+// follows its end, whatever lane it is in.
+//
+// Bounds: Items and Bytes over all lanes, MaxOwed replies and ControlItems other
+// control frames beside. A buffered event that does not fit leaves its slot
+// behind: the drain then asks the room for more whenever the queue is under half.
+type Outbound struct {
+	// immutable after Init
+	cfg     *OutboundConfig
+	conn    Writer
+	framing *codec.Framing
+	account *backpressure.Account
+	m       *Mailbox // of the session, whose task drains
+	session string   // its id, for memberships that want no echo
+
+	// atomic
+	owed atomic.Int32 // requests whose reply has not gone out
+	sent atomic.Int64 // when something was last written, by the pool's clock
+
+	// guarded by mu
+	mu      sync.Mutex
+	q       *outLanes // nil while nothing waits
+	first   *codec.Frame
+	slots   []outSlot
+	items   int
+	bytes   int
+	control int   // control frames that are no replies
+	held    int64 // bytes charged because the socket is full
+	behind  int   // slots that wait to be fed
+	state   outState
+	cause   codec.Cause // with finishing
+	reason  string
+}
+
+type outState uint8
+
+const (
+	corked    outState = 1 << iota // until the welcome
+	parked                         // the socket is full
+	scheduled                      // a drain will come
+	stopping                       // the session's lanes are paused: Stuffed
+	finishing                      // close when empty; pushes are refused
+	ended                          // nothing more goes out
+)
+
+type outLanes struct {
+	lane [backpressure.Lanes]backpressure.Queue[outEntry]
+	pick backpressure.Picker
+}
+
+type outEntry struct {
+	frame *codec.Frame
+	gen   uint32
+	slot  uint16 // membership slot + 1; 0: of no membership
+	kind  outKind
+}
+
+type outKind uint8
+
+const (
+	plain   outKind = iota
+	unasked         // a control frame that answers nothing reserved
+	reply           // gives its reservation back when it goes out
+)
+
+// markBit makes an entry of any kind open its generation.
+const markBit outKind = 0x80
+
+// outSlot is one membership as the queue knows it.
+type outSlot struct {
+	room   *Mailbox // told when the slot wants to be fed
+	signal *Signal
+	want   uint32 // bits to raise
+	gen    uint32 // generation that the slot is of now
+	opened uint32 // generation whose mark has gone out
+	behind bool
+	asked  bool // want was raised and not yet answered
+}
+
+// Seat names a membership to an Outbound.
+type Seat struct {
+	Slot   uint16
+	Gen    uint32
+	NoEcho bool // events of the session itself are passed over
+}
+
+// Delivery is one event on its way to members.
+type Delivery struct {
+	Event    *codec.Event
+	Key      uint64 // for CoalesceLatest
+	Expires  int64  // by the pool's clock; 0: never
+	Lane     backpressure.Lane
+	Policy   backpressure.Policy
+	Buffered bool
+}
+
+// Init prepares o for the session whose mailbox is m. It holds everything back
+// until Open.
+func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing, account *backpressure.Account, m *Mailbox, session string) {
+	o.cfg, o.conn, o.framing, o.account, o.m, o.session = cfg, conn, framing, account, m, session
+	o.state = corked
+	conn.OnReady(o.ready)
+}
+
+// Framing is how this session's frames are encoded.
+func (o *Outbound) Framing() *codec.Framing { return o.framing }
+
+// Sent is when something was last written, by the pool's clock.
+func (o *Outbound) Sent() int64 { return o.sent.Load() }
+
+// Reserve books the place of one reply; false: too many are owed already.
+func (o *Outbound) Reserve() bool {
+	if o.owed.Add(1) > MaxOwed {
+		o.owed.Add(-1)
+		return false
+	}
+	return true
+}
+
+// Stuffed reports that no request can be taken on, not even to be refused. The
+// session's lanes are paused then, until enough has gone out.
+func (o *Outbound) Stuffed() bool {
+	if o.owed.Load() < MaxOwed {
+		return false
+	}
+	o.mu.Lock()
+	stuffed := o.control >= ControlItems && !o.state.has(ended)
+	if stuffed {
+		o.state |= stopping
+		o.m.Pause()
+	}
+	o.mu.Unlock()
+	return stuffed
+}
+
+// Open sends the first frame and lets the rest follow. The given seats count as
+// opened by it.
+func (o *Outbound) Open(first *codec.Frame, seats []Seat) {
+	o.mu.Lock()
+	for _, s := range seats {
+		o.slots[s.Slot].opened = max(o.slots[s.Slot].opened, s.Gen)
+	}
+	o.first = first
+	o.state &^= corked
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+}
+
+// Join makes a seat's slot belong to a room: when it is behind and there is
+// place, the bits want are raised on signal in that room's mailbox.
+func (o *Outbound) Join(seat Seat, room *Mailbox, signal *Signal, want uint32) {
+	o.mu.Lock()
+	for int(seat.Slot) >= len(o.slots) {
+		o.slots = append(o.slots, outSlot{})
+	}
+	o.vacate(seat.Slot, outSlot{room: room, signal: signal, want: want, gen: seat.Gen})
+	o.mu.Unlock()
+}
+
+// Part ends the slot's belonging to its room, which hears no more of it.
+func (o *Outbound) Part(slot uint16) {
+	o.mu.Lock()
+	o.vacate(slot, outSlot{})
+	o.mu.Unlock()
+}
+
+func (o *Outbound) vacate(slot uint16, next outSlot) {
+	s := &o.slots[slot]
+	if s.behind {
+		o.behind--
+	}
+	next.opened = s.opened
+	*s = next
+}
+
+// Deliver pushes events for a member, in order. live: buffered ones too. posted
+// is how many buffered ones are done with; full says that the next one did not
+// fit and that the slot is behind from here on.
+func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, events []Delivery, live bool) (posted int, full bool) {
+	o.mu.Lock()
+	if o.state.has(finishing | ended) {
+		o.mu.Unlock()
+		return 0, false
+	}
+	for i := range events {
+		d := &events[i]
+		if seat.NoEcho && d.Event.Session == o.session {
+			if d.Buffered && live && !full {
+				posted++
+			}
+			continue
+		}
+		if !d.Buffered {
+			o.offer(seat, d)
+			continue
+		}
+		if !live || full {
+			continue
+		}
+		if full = !o.offer(seat, d); !full {
+			posted++
+		}
+	}
+	if full {
+		o.setBehind(seat, true)
+	}
+	run := o.items > 0 && o.schedule()
+	o.mu.Unlock()
+	if run {
+		t.Wake(&o.m.task, flow)
+	}
+	return posted, full
+}
+
+// Feed answers a want with the events that come next for a slot that is behind.
+// head: they reach the room's newest, so that the slot is live again if all fit.
+// posted is how many did.
+func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, events []Delivery, head bool) (posted int, live bool) {
+	o.mu.Lock()
+	if o.state.has(finishing | ended) {
+		o.mu.Unlock()
+		return 0, false
+	}
+	for i := range events {
+		d := &events[i]
+		if (!seat.NoEcho || d.Event.Session != o.session) && !o.offer(seat, d) {
+			break
+		}
+		posted++
+	}
+	live = head && posted == len(events)
+	o.setBehind(seat, !live)
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		t.Wake(&o.m.task, flow)
+	}
+	return posted, live
+}
+
+// Behind declares a slot behind without offering it anything: a join that
+// resumes. Its next want is raised by the next drain.
+func (o *Outbound) Behind(seat Seat) {
+	o.mu.Lock()
+	o.setBehind(seat, true)
+	o.mu.Unlock()
+}
+
+// Reply sends the answer to a request for which Reserve was called. With mark it
+// opens the seat's generation as it goes out.
+func (o *Outbound) Reply(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, mark bool) {
+	kind := reply
+	if mark {
+		kind |= markBit
+	}
+	o.pushReserved(t, lane, f, seat, kind)
+}
+
+// Mark sends a frame that ends or re-bases a membership: left, reset. It has its
+// place by being one a membership at a time.
+func (o *Outbound) Mark(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat) {
+	o.pushReserved(t, lane, f, seat, plain|markBit)
+}
+
+// Control sends a frame of the control lane that answers no request. False: too
+// many wait already.
+func (o *Outbound) Control(f *codec.Frame) bool {
+	return o.pushUnasked(f, ControlItems/2)
+}
+
+// Refuse answers a request for which Reserve had no place, after Stuffed said
+// that there is one more for this.
+func (o *Outbound) Refuse(f *codec.Frame) {
+	o.pushUnasked(f, 2*ControlItems)
+}
+
+func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
+	o.mu.Lock()
+	if o.control >= limit || o.state.has(ended) {
+		o.mu.Unlock()
+		return false
+	}
+	o.control++
+	o.push(backpressure.Control, f, Seat{}, unasked)
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.pool.ReadyControl(&o.m.task)
+	}
+	return true
+}
+
+// Finish lets out what is queued, then closes the connection.
+func (o *Outbound) Finish(cause codec.Cause, reason string) {
+	o.mu.Lock()
+	if o.state.has(finishing | ended) {
+		o.mu.Unlock()
+		return
+	}
+	o.state = o.state&^corked | finishing
+	o.cause, o.reason = cause, reason
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+}
+
+// End drops what is queued and gives everything back; pushes go nowhere from
+// then on. The connection is for the caller to close.
+func (o *Outbound) End() {
+	o.mu.Lock()
+	o.end()
+	o.mu.Unlock()
+}
+
+// end is End, under mu.
+func (o *Outbound) end() {
+	o.state = o.state&^scheduled | ended
+	o.first = nil
+	o.behind = 0
+	for i := range o.slots {
+		o.slots[i] = outSlot{}
+	}
+	if o.q != nil {
+		for l := range o.q.lane {
+			for o.q.lane[l].Len() > 0 {
+				e, _, _ := o.q.lane[l].Pop(0)
+				o.popped(e)
+			}
+		}
+		o.giveBack()
+	}
+	o.unhold()
+}
+
+func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
+	o.mu.Lock()
+	if o.state.has(ended) {
+		o.mu.Unlock()
+		return
+	}
+	o.push(lane, f, seat, kind)
+	run := o.schedule()
+	o.mu.Unlock()
+	switch {
+	case !run:
+	case lane == backpressure.Control:
+		o.m.pool.ReadyControl(&o.m.task)
+	case t != nil:
+		t.Wake(&o.m.task, nil)
+	default:
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+}
+
+// push appends past the bounds. Under mu.
+func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
+	size := len(f.Bytes(o.framing))
+	e := backpressure.Entry[outEntry]{Item: outEntry{frame: f, kind: kind}, Size: size}
+	if kind != unasked {
+		e.Item.slot, e.Item.gen = seat.Slot+1, seat.Gen
+	}
+	if kind == reply {
+		e.Item.slot = 0
+	}
+	o.account.Force(backpressure.EntryBytes)
+	o.queues().lane[lane].PushReserved(e)
+	o.items++
+	o.bytes += size
+	if o.state.has(parked) {
+		o.account.Force(int64(size))
+		o.held += int64(size)
+	}
+}
+
+// offer pushes one event within the bounds, by its policy. Under mu.
+func (o *Outbound) offer(seat Seat, d *Delivery) bool {
+	size := len(d.Event.Bytes(o.framing))
+	lane := &o.queues().lane[d.Lane]
+	e := backpressure.Entry[outEntry]{
+		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},
+		Size: size, Key: d.Key, Expires: d.Expires,
+	}
+	// An empty queue takes one whatever the ledger says, so that a member who
+	// drains always gets on.
+	for o.items > 0 && !o.charge(size) {
+		if d.Policy != backpressure.DropOldest || lane.Len() == 0 {
+			o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
+			return false
+		}
+		old, _, _ := lane.Pop(0)
+		o.popped(old)
+		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
+	}
+	if o.items == 0 {
+		o.account.Force(o.price(size))
+	}
+	if o.state.has(parked) {
+		o.held += int64(size)
+	}
+	o.items++
+	o.bytes += size
+	var room [4]backpressure.Entry[outEntry]
+	outcome, removed := lane.Push(e, d.Policy, room[:0])
+	for _, old := range removed {
+		o.popped(old)
+		o.dropped(d.Lane, d.Policy, outcome)
+	}
+	if !outcome.Took() {
+		o.popped(e)
+		o.dropped(d.Lane, d.Policy, outcome)
+		return false
+	}
+	return true
+}
+
+// charge books one more frame, if the session's and the ledger's bounds allow.
+func (o *Outbound) charge(size int) bool {
+	return o.items < o.cfg.Items && o.bytes+size <= o.cfg.Bytes && o.account.Charge(o.price(size))
+}
+
+// price is what the ledger is charged for a queued frame: its entry, and its
+// bytes only while this session's socket is full. Frames are shared, and those
+// who drain hold them for a moment.
+func (o *Outbound) price(size int) int64 {
+	if o.state.has(parked) {
+		return backpressure.EntryBytes + int64(size)
+	}
+	return backpressure.EntryBytes
+}
+
+// popped books an entry that has left the queue, whichever way.
+func (o *Outbound) popped(e backpressure.Entry[outEntry]) {
+	o.items--
+	o.bytes -= e.Size
+	o.account.Release(o.price(e.Size))
+	if o.state.has(parked) {
+		o.held -= int64(e.Size)
+	}
+	switch e.Item.kind &^ markBit {
+	case reply:
+		o.owed.Add(-1)
+	case unasked:
+		o.control--
+	}
+}
+
+func (o *Outbound) dropped(l backpressure.Lane, p backpressure.Policy, out backpressure.Outcome) {
+	if o.cfg.Dropped != nil {
+		o.cfg.Dropped(l, p, out)
+	}
+}
+
+func (o *Outbound) setBehind(seat Seat, behind bool) {
+	s := &o.slots[seat.Slot]
+	if s.gen != seat.Gen || s.room == nil {
+		return // of an earlier membership
+	}
+	s.asked = false
+	if s.behind == behind {
+		return
+	}
+	s.behind = behind
+	if behind {
+		o.behind++
+	} else {
+		o.behind--
+	}
+}
+
+// schedule reports whether the caller has to wake the session's task.
+func (o *Outbound) schedule() bool {
+	if o.state.has(corked | parked | scheduled | ended) {
+		return false
+	}
+	o.state |= scheduled
+	return true
+}
+
+// queues are the lanes, borrowed for as long as something waits.
+func (o *Outbound) queues() *outLanes {
+	if o.q == nil {
+		if q, ok := o.cfg.queues.Get().(*outLanes); ok {
+			o.q = q
+		} else {
+			o.q = new(outLanes)
+			for l := range o.q.lane {
+				o.q.lane[l] = backpressure.NewQueue[outEntry](o.cfg.Items, o.cfg.Bytes)
+			}
+		}
+	}
+	return o.q
+}
+
+func (o *Outbound) giveBack() {
+	if o.q != nil && o.items == 0 {
+		o.q.pick = backpressure.Picker{}
+		o.cfg.queues.Put(o.q)
+		o.q = nil
+	}
+}
+
+func (o *Outbound) unhold() {
+	if o.held > 0 {
+		o.account.Release(o.held)
+		o.held = 0
+	}
+	o.state &^= parked
+}
+
+func (s outState) has(any outState) bool { return s&any != 0 }

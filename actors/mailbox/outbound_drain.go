@@ -1,0 +1,208 @@
+package mailbox
+
+import (
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// Drain writes one gathered write of at most scheduler.WriteFrames frames and
+// WriteBytes bytes, or one larger frame, and reports whether more is to be
+// written. In a control turn it writes control frames only. It runs on the
+// session's task, so that there is one drain at a time, and holds no lock while
+// it writes.
+func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
+	o.mu.Lock()
+	if o.state.has(corked | parked | ended) {
+		o.state &^= scheduled
+		o.mu.Unlock()
+		return false
+	}
+	buf, frames := o.gather(t)
+	size := len(buf)
+	if frames == 0 {
+		return o.settle(t)
+	}
+	o.mu.Unlock()
+
+	done, err := o.conn.Write(buf)
+	t.Spend(frames, size)
+	o.sent.Store(t.Now())
+
+	o.mu.Lock()
+	switch {
+	case err != nil:
+		// The connection is dead, and its receiver hears of it.
+		o.end()
+		o.mu.Unlock()
+		return false
+	case !done:
+		o.park(size)
+		o.mu.Unlock()
+		return false
+	}
+	return o.settle(t)
+}
+
+// gather takes frames for one write. Under mu. The result is the worker's
+// buffer, or a frame itself when it goes alone.
+func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
+	buf = t.Buffer[:0]
+	if o.first != nil && !t.Control {
+		buf = append(buf, o.first.Bytes(o.framing)...)
+		o.first, frames = nil, 1
+	}
+	if o.q == nil || o.first != nil {
+		return buf, frames
+	}
+	lanes := backpressure.Ready(1<<backpressure.Lanes - 1)
+	if t.Control {
+		lanes = backpressure.Ready(0).With(backpressure.Control)
+	}
+	for frames < scheduler.WriteFrames {
+		ready := lanes
+		for l := range backpressure.Lane(backpressure.Lanes) {
+			if o.q.lane[l].Len() == 0 {
+				ready &^= 1 << l
+			}
+		}
+		l, ok := o.q.pick.Pick(ready)
+		if !ok {
+			break
+		}
+		e, _ := o.q.lane[l].Front()
+		if o.waits(&e.Item) {
+			lanes &^= 1 << l
+			continue
+		}
+		if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
+			break
+		}
+		e, outcome, _ := o.q.lane[l].Pop(t.Now())
+		o.popped(e)
+		if outcome == backpressure.Expired {
+			o.dropped(l, 0, outcome)
+			continue
+		}
+		if !o.passes(&e.Item) {
+			continue
+		}
+		b := e.Item.frame.Bytes(o.framing)
+		frames++
+		if len(b) > scheduler.WriteBytes {
+			return b, frames
+		}
+		buf = append(buf, b...)
+	}
+	return buf, frames
+}
+
+// waits: the membership's mark has not gone out yet. It is queued in another
+// lane, before this entry was.
+func (o *Outbound) waits(e *outEntry) bool {
+	return e.slot != 0 && e.kind&markBit == 0 && e.gen > o.slots[e.slot-1].opened
+}
+
+// passes: the entry may go out. A mark opens its generation by doing so.
+func (o *Outbound) passes(e *outEntry) bool {
+	if e.slot == 0 {
+		return true
+	}
+	s := &o.slots[e.slot-1]
+	if e.kind&markBit != 0 {
+		s.opened = max(s.opened, e.gen)
+		return true
+	}
+	return e.gen == s.opened
+}
+
+// settle decides, under mu, whether there is more to do, asks for what slots
+// that are behind want, and unlocks.
+func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
+	o.giveBack()
+	if o.state.has(stopping) && o.control < ControlItems/2 {
+		o.state &^= stopping
+		o.m.Resume()
+	}
+	if o.items > 0 || o.first != nil {
+		if t.Control || o.progress() {
+			o.asks()
+			return true
+		}
+		// Only entries that wait for a mark: its push schedules again.
+	}
+	if o.state.has(finishing) && o.items == 0 {
+		cause, reason := o.cause, o.reason
+		o.end()
+		o.mu.Unlock()
+		o.conn.Close(cause, reason)
+		return false
+	}
+	o.state &^= scheduled
+	o.asks()
+	return false
+}
+
+// progress: some lane's front may go out.
+func (o *Outbound) progress() bool {
+	for l := range o.q.lane {
+		if e, ok := o.q.lane[l].Front(); ok && !o.waits(&e.Item) {
+			return true
+		}
+	}
+	return false
+}
+
+// asks raises the wants of slots that are behind, when the queue is under half,
+// and unlocks mu.
+func (o *Outbound) asks() {
+	if o.behind == 0 || o.items > o.cfg.Items/2 || o.bytes > o.cfg.Bytes/2 {
+		o.mu.Unlock()
+		return
+	}
+	type ask struct {
+		room   *Mailbox
+		signal *Signal
+		want   uint32
+	}
+	var few [8]ask
+	asks := few[:0]
+	for i := range o.slots {
+		s := &o.slots[i]
+		if s.behind && !s.asked {
+			s.asked = true
+			asks = append(asks, ask{s.room, s.signal, s.want})
+		}
+	}
+	o.mu.Unlock()
+	for _, a := range asks {
+		a.room.Raise(a.signal, a.want)
+	}
+}
+
+// park books what waits for a socket that is full, once, by its bytes.
+func (o *Outbound) park(writing int) {
+	o.state |= parked
+	o.state &^= scheduled
+	o.held = int64(o.bytes + writing)
+	o.account.Force(o.held)
+}
+
+// ready is the connection's: what was parked has been written, or never will be.
+func (o *Outbound) ready(err error) {
+	o.mu.Lock()
+	if o.state.has(ended) {
+		o.mu.Unlock()
+		return
+	}
+	if err != nil {
+		o.end()
+		o.mu.Unlock()
+		return
+	}
+	o.unhold()
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+}

@@ -1,0 +1,75 @@
+package message
+
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// retrySoon is the hint that goes with refusals for want of place: queues empty
+// within a few turns, so that waiting longer gains nothing.
+const retrySoon = 100 * time.Millisecond
+
+// Publisher is told what became of its event, exactly once, by a room's actor
+// or by whoever removed the message from a queue. It must not block.
+type Publisher interface {
+	Published(t *scheduler.Turn, p *Publish, ok *codec.PublishResult, err *codec.Error)
+}
+
+// Publish offers an event to a room.
+type Publish struct {
+	By      Publisher
+	ID      uint64 // of the client's request; 0: none
+	Topic   codec.Topic
+	Event   string
+	Policy  *EventPolicy
+	Data    codec.Data
+	Subject string // both empty: the embedder
+	Session string
+	// Member must be in the room for the event to be taken. Nil: nobody must.
+	Member   *Membership
+	DedupKey string
+	Expires  time.Time // zero: never
+
+	// set by Item
+	Key      uint64 // coalescing key
+	Deadline int64  // Expires by the pool's clock
+}
+
+// Size is what the message counts in a queue.
+func (p *Publish) Size() int {
+	return 128 + len(p.Topic.Room) + len(p.Event) + len(p.DedupKey) + p.Data.Len()
+}
+
+// Item makes the message ready for a room's mailbox. now is the pool's clock.
+func (p *Publish) Item(c *Coalescer, now int64) mailbox.Item {
+	p.Key = c.Key(p.Policy, p.Event, p.Subject, p.Session, p.Data)
+	if !p.Expires.IsZero() {
+		p.Deadline = now + int64(time.Until(p.Expires))
+	}
+	return mailbox.Item{Msg: p, Size: p.Size(), Key: p.Key, Expires: p.Deadline, Policy: p.Policy.Overflow}
+}
+
+// Refuse tells the publisher that its event was not published.
+func (p *Publish) Refuse(t *scheduler.Turn, err *codec.Error) { p.By.Published(t, p, nil, err) }
+
+// Client is a session as a publisher: it is answered in its outbound queue.
+type Client struct{ Out *mailbox.Outbound }
+
+// Published sends the reply, or the error of a publish that asked for none.
+func (c Client) Published(t *scheduler.Turn, p *Publish, ok *codec.PublishResult, err *codec.Error) {
+	if p.ID == 0 {
+		if err != nil {
+			c.Out.Control(codec.NewFrame(&codec.ErrorFrame{Err: err, Re: "publish", Room: p.Topic.Room}))
+		}
+		return
+	}
+	reply := &codec.Reply{ID: p.ID, Err: err}
+	if err == nil {
+		reply.OK = ok
+	}
+	c.Out.Reply(t, backpressure.Control, codec.NewFrame(reply), mailbox.Seat{}, false)
+}

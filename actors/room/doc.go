@@ -1,0 +1,43 @@
+// Package room is the actor of one room on one node, and what an embedder needs
+// to give a room its own code: Kind, Handler, Context.
+//
+// # Shell and handler
+//
+// The shell is the Room: members, positions, replies owed, recent events. The
+// handler is the kind's own code, and may panic: then the request in hand is
+// answered internal, a new handler is made from the last snapshot and the events
+// since, and everything else stays. Over the limit of its backoff the room ends,
+// and its members are told left: stopped.
+//
+// # The way of an event
+//
+//	publish ─▶ handler decides ─┬─▶ transient: fan-out
+//	                            └─▶ buffered: Broker.Publish ─▶ done: reply
+//	Broker ─▶ arrivals ─▶ sequencer ─▶ window ─▶ fan-out ─▶ members' queues
+//	                                      └────▶ handler's Apply
+//
+// Only what comes back from the broker is fanned out, in offset order, so that
+// every node sees one order. The sequencer (pure) hands each offset out once; a
+// hole is read from the broker before what lies above it is delivered.
+//
+// # Members
+//
+//	          ┌────────── queue full ─────────┐
+//	join ─▶ live                            behind(position) ◀─ join with a position
+//	          └◀── a batch reached the head ──┘──▶ position no longer kept: reset, live
+//
+// A member that is behind is fed as its queue drains: from the window if it
+// reaches down far enough, else from one read of the broker at a time, whose
+// page serves all who wait. Replay after a join, resume and catching up are this
+// one mechanism.
+//
+// # Who runs what, and what bounds it
+//
+// Everything runs in the room's actor, on scheduler workers, one at a time; the
+// broker's sink only queues. A fan-out serves scheduler.Slice members and then
+// yields, while the room's requests wait. Bounds: the mailbox by the kind; what
+// arrived and was not taken yet by arrivalsItems and arrivalsBytes (beyond, only
+// the head is remembered and the rest is read); the window by the kind's history
+// and the tenant's replay_bytes; publishes on their way to the broker by the
+// mailbox's items.
+package room

@@ -1,0 +1,342 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/supervision"
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// snapshotEvery is after how many applied events the shell takes a snapshot, so
+// that a new handler has at most that many to apply.
+const snapshotEvery = 64
+
+// instance is the room's handler and what the shell keeps for its successor. It
+// is the only place that calls a handler.
+type instance struct {
+	// of the handler in place; all nil while there is none
+	handler     Handler
+	joiner      Joiner
+	leaver      Leaver
+	applier     Applier
+	snapshotter Snapshotter
+
+	// applied is the last event that the handler has applied, or the head from
+	// which it began. whole: its state is that of the history from the beginning.
+	applied codec.Position
+	whole   bool
+	since   int // applied since the kept snapshot
+
+	// kept is what the next handler begins from.
+	kept    codec.Data
+	keptAt  codec.Position
+	shown   codec.Data // snapshot for members
+	shownAt codec.Position
+	isShown bool
+	skip    map[uint64]bool // offsets whose Apply panicked, above keptAt
+	backoff supervision.Backoff
+	waiting bool // for its delay
+	timer   scheduler.Timer
+
+	// mu is held by a Context's methods, and guards inside: who calls the handler
+	// says so, and whoever finds it there for too long may take the room over.
+	mu     sync.Mutex
+	inside whereabouts
+}
+
+type whereabouts uint8
+
+const (
+	outside whereabouts = iota
+	inHandler
+	abandoned
+)
+
+// enter says that the handler's code runs from here on.
+func (in *instance) enter() {
+	in.mu.Lock()
+	in.inside = inHandler
+	in.mu.Unlock()
+}
+
+// leaveCode says that it has returned. It panics when the room was taken over
+// meanwhile: nothing of it may be touched by this goroutine any more.
+func (in *instance) leaveCode() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.inside == abandoned {
+		panic(errAbandoned)
+	}
+	in.inside = outside
+}
+
+// abandon takes the room over, if the handler's code is what runs.
+func (in *instance) abandon() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.inside != inHandler {
+		return false
+	}
+	in.inside = abandoned
+	return true
+}
+
+func (in *instance) isAbandoned() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.inside == abandoned
+}
+
+var errAbandoned = errors.New("room: abandoned")
+
+// handlerBackoff limits how often a room's handler is made anew.
+func handlerBackoff() supervision.Backoff {
+	return supervision.Backoff{
+		Initial: 10 * time.Millisecond, Cap: 10 * time.Second, Jitter: 0.5,
+		MaxRestarts: 5, Window: 30 * time.Second,
+	}
+}
+
+var errPanicked = codec.NewError(codec.CodeInternal, "the room's handler failed")
+
+// begin makes a handler that goes on from the kept snapshot, if that is of this
+// history, else from the history's beginning.
+func (in *instance) begin(r *Room) {
+	in.isShown = false
+	in.since = 0
+	in.handler = nil
+	if !in.call(r, "new", func() { in.install(r.cfg.New()) }) {
+		return
+	}
+	if in.applier == nil {
+		in.applied, in.whole = r.seq.pos, true
+		return
+	}
+	switch {
+	case in.keptAt.Epoch != "" && in.keptAt.Epoch == r.seq.pos.Epoch && in.keptAt.Offset <= r.seq.pos.Offset:
+		in.applied = in.keptAt
+		if in.snapshotter != nil && !in.kept.IsZero() {
+			if !in.call(r, "restore", func() { in.restore(r) }) {
+				return
+			}
+		}
+	default:
+		in.applied, in.whole = codec.Position{Epoch: r.seq.pos.Epoch}, true
+	}
+}
+
+func (in *instance) install(h Handler) {
+	in.handler = h
+	in.joiner, _ = h.(Joiner)
+	in.leaver, _ = h.(Leaver)
+	in.applier, _ = h.(Applier)
+	in.snapshotter, _ = h.(Snapshotter)
+}
+
+func (in *instance) restore(r *Room) {
+	if err := in.snapshotter.Restore(in.kept, in.keptAt); err != nil {
+		panic(fmt.Errorf("room: restore: %w", err))
+	}
+}
+
+// lags: events were given to the members that the handler has not applied.
+func (in *instance) lags(pos codec.Position) bool {
+	return in.handler != nil && in.applier != nil && in.applied.Offset < pos.Offset
+}
+
+// ready: it has applied everything, so that requests may be put to it.
+func (in *instance) ready(pos codec.Position) bool {
+	return !in.waiting && in.handler != nil && !in.lags(pos)
+}
+
+// call runs the handler's code. False: it panicked; the failure is dealt with.
+func (in *instance) call(r *Room, what string, f func()) (ok bool) {
+	in.enter()
+	defer func() {
+		if ok {
+			in.leaveCode()
+			return
+		}
+		p := recover()
+		in.leaveCode()
+		in.failed(r, what, p)
+	}()
+	f()
+	return true
+}
+
+// failed ends the instance and asks the strategy when there is to be another.
+func (in *instance) failed(r *Room, what string, p any) {
+	r.cfg.Logger.Error("handler panicked", "tenant", r.cfg.Topic.Tenant, "room_kind", r.cfg.Policy.Name,
+		"in", what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+	in.handler = nil
+	r.restartHandler()
+}
+
+// context is for one callback.
+func (in *instance) with(r *Room, applying bool, f func(*Context)) {
+	ctx := Context{room: r, applying: applying}
+	defer func() { ctx.room = nil }()
+	f(&ctx)
+}
+
+// publish asks the handler about an event; nil: accepted, perhaps changed.
+func (in *instance) publish(r *Room, e *Event) *codec.Error {
+	var err error
+	if !in.call(r, "publish", func() {
+		in.with(r, false, func(ctx *Context) { err = in.handler.Publish(ctx, e) })
+	}) {
+		return errPanicked
+	}
+	return refusal(err)
+}
+
+// join asks the handler about a member.
+func (in *instance) join(r *Room, m *member) *codec.Error {
+	if in.joiner == nil {
+		return nil
+	}
+	var err error
+	if !in.call(r, "join", func() {
+		in.with(r, false, func(ctx *Context) { err = in.joiner.Join(ctx, &m.info) })
+	}) {
+		return errPanicked
+	}
+	return refusal(err)
+}
+
+func (in *instance) leave(r *Room, m *member) {
+	if in.handler == nil || in.leaver == nil {
+		return
+	}
+	in.call(r, "leave", func() {
+		in.with(r, false, func(ctx *Context) { in.leaver.Leave(ctx, &m.info) })
+	})
+}
+
+// refusal is what a client is told of a handler's error. The text of an error
+// that was not made for clients stays here.
+func refusal(err error) *codec.Error {
+	if err == nil {
+		return nil
+	}
+	var coded *codec.Error
+	if errors.As(err, &coded) {
+		return coded
+	}
+	return codec.NewError(codec.CodeForbidden, "refused by the room")
+}
+
+// apply gives events to the handler if they are the next ones for it; else they
+// come by a read, in their turn.
+func (in *instance) apply(r *Room, events []*codec.Event) {
+	if in.handler == nil || in.applier == nil {
+		if in.handler != nil {
+			in.applied = r.seq.pos
+		}
+		return
+	}
+	for _, e := range events {
+		if e.Position.Offset != in.applied.Offset+1 {
+			continue
+		}
+		if !in.step(r, e) {
+			return
+		}
+	}
+}
+
+// step applies one event. One whose Apply panics is skipped ever after.
+func (in *instance) step(r *Room, e *codec.Event) bool {
+	if !in.skip[e.Position.Offset] {
+		if !in.call(r, "apply", func() {
+			in.with(r, true, func(ctx *Context) { in.applier.Apply(ctx, e) })
+		}) {
+			if in.skip == nil {
+				in.skip = make(map[uint64]bool)
+			}
+			in.skip[e.Position.Offset] = true
+			return false
+		}
+	}
+	in.applied = e.Position
+	if in.since++; in.since >= snapshotEvery {
+		in.keep(r)
+	}
+	return true
+}
+
+// keep takes the snapshot that a successor begins from.
+func (in *instance) keep(r *Room) {
+	in.since = 0
+	if data, ok := in.take(r); ok {
+		in.kept, in.keptAt = data, in.applied
+		in.skip = nil
+	}
+}
+
+func (in *instance) take(r *Room) (codec.Data, bool) {
+	if in.handler == nil || in.snapshotter == nil || !in.whole {
+		return codec.Data{}, false
+	}
+	if in.isShown && in.shownAt == in.applied {
+		return in.shown, true
+	}
+	var data codec.Data
+	if !in.call(r, "snapshot", func() {
+		state, err := in.snapshotter.Snapshot()
+		if err == nil {
+			data, err = codec.NewData(state)
+		}
+		if err != nil {
+			panic(fmt.Errorf("room: snapshot: %w", err))
+		}
+	}) {
+		return codec.Data{}, false
+	}
+	in.shown, in.shownAt, in.isShown = data, in.applied, true
+	return data, true
+}
+
+// pageRead applies what the handler lacks. What is not kept any more it never
+// gets: it then starts anew, and tells no state, because its own is of a part of
+// the history only.
+func (in *instance) pageRead(r *Room, page bridge.Page) {
+	if in.handler == nil || in.applier == nil {
+		return
+	}
+	if page.Reset != codec.ResetNone {
+		if in.call(r, "new", func() { in.install(r.cfg.New()) }) {
+			in.applied, in.whole = r.seq.pos, false
+		}
+		return
+	}
+	if n := len(page.Events); n > 0 && page.Events[0].Position.Offset != in.applied.Offset+1 {
+		in.applied, in.whole = r.seq.pos, false
+		return
+	}
+	for _, e := range page.Events {
+		if e.Position.Offset > r.seq.pos.Offset || !in.step(r, e) {
+			return
+		}
+	}
+}
+
+// snapshot is the state at the room's position for who joins or is reset; absent
+// if there is none, or if it does not fit a frame.
+func (r *Room) snapshot() codec.Data {
+	if r.handler == nil || r.handler.applied != r.seq.pos {
+		return codec.Data{}
+	}
+	data, ok := r.handler.take(r)
+	if !ok || data.Len() > r.cfg.MaxSnapshot {
+		return codec.Data{}
+	}
+	return data
+}

@@ -1,0 +1,164 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// The declared policies of a kind, with names of their own so that an embedder
+// needs this package only.
+type (
+	Delivery    = message.Delivery
+	Publishers  = message.Publishers
+	EventPolicy = message.EventPolicy
+	History     = message.History
+)
+
+const (
+	AtLeastOnce = message.AtLeastOnce
+	AtMostOnce  = message.AtMostOnce
+	Transient   = message.Transient
+
+	Members = message.Members
+	Grant   = message.Grant
+	Server  = message.Server
+
+	Any = message.Any
+)
+
+// Defaults of what a Kind leaves at zero.
+const (
+	DefaultHistoryEvents = 256
+	DefaultHistoryAge    = 5 * time.Minute
+	DefaultHistoryBytes  = 1 << 20
+	DefaultMailboxItems  = 1024
+	DefaultMailboxBytes  = 4 << 20
+	DefaultDedupWindow   = 2 * time.Minute
+	DefaultLinger        = 30 * time.Second
+)
+
+// Kind declares the rooms whose name is Name, or begins with Name and a colon.
+// The zero value of every field but Name is a default.
+type Kind struct {
+	// Name of the kind, or Any for the kinds that are not listed.
+	Name string
+	// New makes the handler of one room; it must have no side effects. Nil:
+	// every event is accepted as it is.
+	New func() Handler
+	// History of buffered events: zero fields mean 256 events, 5 minutes,
+	// 1 MiB. NoHistory keeps none; then no event may be buffered.
+	History   History
+	NoHistory bool
+	// DedupWindow is how long a dedup key is remembered; 0: 2 minutes,
+	// negative: not at all.
+	DedupWindow time.Duration
+	// Publish says who may publish; zero: members.
+	Publish Publishers
+	// Events by name, Any for those not listed. Nil: every event is
+	// at_least_once, interactive, reject.
+	Events map[string]EventPolicy
+	// MailboxItems and MailboxBytes bound each lane of a room's mailbox; zero:
+	// 1,024 and 4 MiB.
+	MailboxItems, MailboxBytes int
+	// Linger is how long a room without members keeps its handler; zero: 30 s.
+	Linger time.Duration
+}
+
+// Policy fills the defaults in and reports every fault of the declaration.
+func (k Kind) Policy() (*message.Policy, error) {
+	p := &message.Policy{
+		Name:         k.Name,
+		History:      k.History,
+		DedupWindow:  orDefault(k.DedupWindow, DefaultDedupWindow),
+		Publish:      k.Publish,
+		Lane:         backpressure.Interactive,
+		MailboxItems: orDefault(k.MailboxItems, DefaultMailboxItems),
+		MailboxBytes: orDefault(k.MailboxBytes, DefaultMailboxBytes),
+		Linger:       orDefault(k.Linger, DefaultLinger),
+		Events:       make(map[string]*EventPolicy, len(k.Events)),
+	}
+	if k.NoHistory {
+		p.History = History{}
+	} else {
+		p.History.Events = orDefault(k.History.Events, DefaultHistoryEvents)
+		p.History.Age = orDefault(k.History.Age, DefaultHistoryAge)
+		p.History.Bytes = orDefault(k.History.Bytes, DefaultHistoryBytes)
+	}
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("room: kind %q: "+format, append([]any{k.Name}, args...)...))
+	}
+	if k.Name != Any && !codec.ValidKind(k.Name) {
+		fault("no valid name of a kind")
+	}
+	if p.History.Events < 0 || p.History.Age < 0 || p.History.Bytes < 0 {
+		fault("a history cannot be negative")
+	}
+	if p.MailboxItems < 0 || p.MailboxBytes < 0 || p.Linger < 0 {
+		fault("bounds of the mailbox and linger cannot be negative")
+	}
+	events := k.Events
+	if events == nil {
+		events = map[string]EventPolicy{Any: {Delivery: AtLeastOnce, Lane: backpressure.Interactive, Overflow: backpressure.Reject}}
+	}
+	buffered := ""
+	for name, e := range events {
+		if name != Any && !codec.ValidEvent(name) {
+			fault("event %q: no valid name of an event", name)
+		}
+		for _, err := range faultsOfEvent(e, k.NoHistory) {
+			fault("event %q: %w", name, err)
+		}
+		if e.Delivery == AtLeastOnce {
+			if buffered != "" && events[buffered].Lane != e.Lane {
+				fault("events %q and %q are buffered in different lanes", min(buffered, name), max(buffered, name))
+			}
+			buffered, p.Lane = name, e.Lane
+		}
+		p.Events[name] = &e
+	}
+	return p, errors.Join(faults...)
+}
+
+func faultsOfEvent(e EventPolicy, noHistory bool) (faults []error) {
+	add := func(text string) { faults = append(faults, errors.New(text)) }
+	buffered := e.Delivery == AtLeastOnce
+	switch {
+	case e.Lane == backpressure.Control:
+		add("the control lane is the engine's own")
+	case buffered && noHistory:
+		add("at_least_once needs a history")
+	}
+	switch e.Overflow {
+	case backpressure.DropOldest, backpressure.CoalesceLatest:
+		if buffered {
+			add("a buffered event cannot be dropped or coalesced")
+		}
+	case backpressure.RequireAck:
+		if !buffered {
+			add("require_ack needs at_least_once")
+		}
+	}
+	if by, coalesces := e.CoalesceBy, e.Overflow == backpressure.CoalesceLatest; coalesces || by != "" {
+		if err := message.CheckCoalesceBy(by); err != nil {
+			faults = append(faults, err)
+		}
+		if !coalesces {
+			add("coalesce_by goes with coalesce_latest")
+		}
+	}
+	return faults
+}
+
+func orDefault[T comparable](v, fallback T) T {
+	var zero T
+	if v == zero {
+		return fallback
+	}
+	return v
+}

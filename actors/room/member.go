@@ -1,0 +1,267 @@
+package room
+
+import (
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// memberState is where a membership stands; see the package's diagram.
+type memberState uint8
+
+const (
+	expected memberState = iota // a signal came before its join
+	joining                     // waits until its position is known to hold
+	live
+	behind
+	over
+)
+
+var memberStates = [...]string{"expected", "joining", "live", "behind", "over"}
+
+func (s memberState) String() string { return memberStates[s] }
+
+// memberEdges are the transitions that there are.
+var memberEdges = [...][]memberState{
+	expected: {joining, live, behind, over},
+	joining:  {live, behind, over},
+	live:     {behind, over},
+	behind:   {live, over},
+	over:     nil,
+}
+
+// member is a membership as its room knows it. Owned by the room.
+type member struct {
+	*message.Membership
+	info  Member
+	state memberState
+	// pos is the position after which the member is to be sent events: that of
+	// the last buffered event that is in its queue.
+	pos     codec.Position
+	join    *message.Join // until it is answered
+	index   int           // in members
+	leaving bool          // the client asked to leave before the join was answered
+	queued  bool          // in feeder's list
+}
+
+func (m *member) become(s memberState) {
+	for _, to := range memberEdges[m.state] {
+		if to == s {
+			m.state = s
+			return
+		}
+	}
+	panic("room: no transition of a member from " + m.state.String() + " to " + s.String())
+}
+
+// member finds the room's record of a membership.
+func (r *Room) member(ms *message.Membership) *member {
+	if m, ok := ms.Place.(*member); ok {
+		return m
+	}
+	m := &member{Membership: ms, info: Member{Subject: ms.Subject, Session: ms.Session}, index: -1}
+	ms.Place = m
+	return m
+}
+
+// members are those who get events, in places that do not move while a fan-out
+// is under way. Pure.
+type members struct {
+	list  []*member // nil: left during a fan-out
+	count int
+	holes bool
+}
+
+func (ms *members) add(m *member) {
+	m.index = len(ms.list)
+	ms.list = append(ms.list, m)
+	ms.count++
+}
+
+// remove takes m out. steady: a fan-out is under way and places must not move.
+func (ms *members) remove(m *member, steady bool) {
+	ms.count--
+	if steady {
+		ms.list[m.index] = nil
+		ms.holes = true
+		m.index = -1
+		return
+	}
+	last := len(ms.list) - 1
+	ms.list[m.index] = ms.list[last]
+	ms.list[m.index].index = m.index
+	ms.list[last] = nil
+	ms.list = ms.list[:last]
+	m.index = -1
+	ms.shrink()
+}
+
+// compact closes the holes that remove has left.
+func (ms *members) compact() {
+	if !ms.holes {
+		return
+	}
+	kept := ms.list[:0]
+	for _, m := range ms.list {
+		if m != nil {
+			m.index = len(kept)
+			kept = append(kept, m)
+		}
+	}
+	clear(ms.list[len(kept):])
+	ms.list, ms.holes = kept, false
+	ms.shrink()
+}
+
+// shrink gives memory back when a large room has become a small one.
+func (ms *members) shrink() {
+	if cap(ms.list) > 64 && len(ms.list) < cap(ms.list)/4 {
+		ms.list = append(make([]*member, 0, 2*len(ms.list)), ms.list...)
+	}
+}
+
+// end takes a member out of the room, whoever ended it.
+func (r *Room) end(m *member) {
+	if m.index >= 0 {
+		r.members.remove(m, r.fanout.busy())
+	}
+	joined := m.state == live || m.state == behind
+	if m.state == behind {
+		r.behind--
+	}
+	m.become(over)
+	m.SetJoined(false)
+	if joined && r.handler != nil {
+		r.handler.leave(r, m)
+	}
+	r.rest()
+}
+
+// raised handles a membership's signal.
+func (r *Room) raised(ms *message.Membership, bits uint32) {
+	m := r.member(ms)
+	if m.state == over {
+		if bits&message.Leave != 0 {
+			ms.ReplyLeave(r.turn) // it had ended when the client asked
+		}
+		return
+	}
+	switch {
+	case bits&message.Gone != 0:
+		r.end(m)
+	case bits&message.Leave != 0:
+		if m.state == expected || m.state == joining {
+			m.leaving = true // the join is answered first
+			return
+		}
+		r.end(m)
+		ms.ReplyLeave(r.turn)
+	case bits&message.Want != 0 && m.state == behind:
+		r.feed(m)
+	}
+}
+
+// handleJoin begins a membership.
+func (r *Room) handleJoin(j *message.Join) {
+	m := r.member(j.M)
+	if m.state != expected {
+		return // its session has ended already
+	}
+	r.used = r.turn.Now()
+	m.join = j
+	m.info.Data = j.Data
+	r.replace(j.Replaces)
+	if r.unknown != nil {
+		r.refuseJoin(m, r.unknown)
+		return
+	}
+	if r.handler != nil {
+		if err := r.handler.join(r, m); err != nil {
+			r.refuseJoin(m, err)
+			return
+		}
+	}
+	if !j.HasPosition {
+		r.accept(m, r.seq.pos, codec.ResetNone)
+		return
+	}
+	m.pos = j.Position
+	m.become(joining)
+	r.feed(m)
+}
+
+// replace ends an earlier membership of the same session.
+func (r *Room) replace(ms *message.Membership) {
+	if ms == nil {
+		return
+	}
+	switch old := r.member(ms); old.state {
+	case over:
+	case joining:
+		r.refuseJoin(old, codec.NewError(codec.CodeConflict, "replaced by a newer join"))
+	default:
+		r.end(old)
+	}
+}
+
+// accept answers a join: delivery starts at pos, or, when the position that was
+// asked for does not hold, at the room's own.
+func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
+	j := m.join
+	m.join = nil
+	ok := &codec.JoinResult{Room: r.cfg.Topic.Room, Position: pos, Reset: reset}
+	ok.Recovered = j.HasPosition && reset == codec.ResetNone
+	if !ok.Recovered {
+		ok.Data = r.snapshot()
+	}
+	m.pos = pos
+	r.members.add(m)
+	m.SetJoined(true)
+	j.Answer(r.turn, ok, nil)
+	if pos == r.seq.pos {
+		m.become(live)
+	} else {
+		m.become(behind)
+		r.behind++
+		m.Out.Behind(m.Seat)
+	}
+	if m.leaving {
+		r.end(m)
+		m.ReplyLeave(r.turn)
+	}
+}
+
+func (r *Room) refuseJoin(m *member, err *codec.Error) {
+	j := m.join
+	m.join = nil
+	r.end(m)
+	j.Answer(r.turn, nil, err)
+	m.Ended()
+	if m.leaving {
+		m.ReplyLeave(r.turn)
+	}
+}
+
+// reset tells a member that what it holds is no prefix of the history any more,
+// and goes on with it from the room's position.
+func (r *Room) reset(m *member, reason codec.ResetReason) {
+	f := codec.NewFrame(&codec.Reset{
+		Room: r.cfg.Topic.Room, Reason: reason, Position: r.seq.pos, Data: r.snapshot(),
+	})
+	m.pos = r.seq.pos
+	if m.state == behind {
+		m.become(live)
+		r.behind--
+	}
+	m.Out.Mark(r.turn, r.cfg.Policy.Lane, f, m.Seat)
+	m.Out.Feed(r.turn, r.mb.Flow(), m.Seat, nil, true)
+	if r.cfg.Resets != nil {
+		r.cfg.Resets(reason)
+	}
+}
+
+// left ends a member from the room's side.
+func (r *Room) left(m *member, reason codec.LeftReason) {
+	r.end(m)
+	m.SendLeft(r.turn, reason)
+	m.Ended()
+}

@@ -1,0 +1,400 @@
+package room
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors"
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/actors/supervision"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+type turn = scheduler.Turn
+
+// ActorKind is how rooms are supervised: a fault of the shell restarts it, with
+// its members, and stops it when it does not help.
+var ActorKind = actors.Kind{Name: "room", Rule: supervision.Rule{
+	Directive: supervision.Restart,
+	Backoff: supervision.Backoff{
+		Initial: 10 * time.Millisecond, Cap: 10 * time.Second, Jitter: 0.5,
+		MaxRestarts: 5, Window: 30 * time.Second,
+	},
+}}
+
+// Env is what the rooms of one tenant share. Immutable.
+type Env struct {
+	Broker bridge.Broker
+	Pool   *scheduler.Pool
+	Wheel  *scheduler.Wheel
+	Tenant *scheduler.Tenant
+	Queue  *backpressure.Account // of the tenant's queues
+	Replay *backpressure.Account // of the tenant's replay_bytes
+	EID    func() string         // unique ids for events
+	Logger *slog.Logger
+	Resets func(codec.ResetReason) // counts; optional
+	// MaxSnapshot is the largest snapshot, in bytes, that is given to members.
+	MaxSnapshot int
+}
+
+// Config is one room.
+type Config struct {
+	*Env
+	Topic  codec.Topic
+	Policy *message.Policy
+	New    func() Handler // nil: a kind without code
+	// Ended is told, by the room itself, that it wants to be stopped.
+	Ended func()
+}
+
+type phase uint8
+
+const (
+	starting phase = iota // not subscribed yet
+	open
+	ended
+)
+
+// Bits of the room's own signal.
+const (
+	again    uint32 = 1 << iota // a fan-out goes on
+	lingered                    // the room may have been empty for long
+	resubscribe
+	newHandler // the handler's delay is over
+)
+
+// Room is the shell: one per room and node.
+type Room struct {
+	// immutable
+	cfg       Config
+	mb        *mailbox.Mailbox
+	retention bridge.Retention
+	handler   *instance // nil: a kind without code
+
+	// shared with the broker's goroutines, which post
+	arrivals arrivals
+	read     read
+
+	// owned by the actor
+	turn       *turn // during Receive
+	phase      phase
+	unknown    *codec.Error // set while nothing is known of the room
+	seq        sequencer
+	win        window
+	members    members
+	behind     int       // members in that state
+	waiting    []*member // who waits for a read
+	fanout     fanout
+	arrivedNow bool // arrivals wait for the fan-out under way
+	batch      []bridge.Publication
+	collecting *flight
+	underway   int   // publishes that wait for the broker
+	used       int64 // when somebody last wanted something of the room, by the turn's clock
+	subscribe  supervision.Backoff
+	context    *actors.Context
+
+	feedEvents  []*codec.Event
+	feedScratch []mailbox.Delivery
+
+	own         mailbox.Signal
+	lingerTimer scheduler.Timer
+	retryTimer  scheduler.Timer
+}
+
+// New makes a room and its mailbox, which takes messages at once.
+func New(cfg Config) *Room {
+	p := cfg.Policy
+	r := &Room{
+		cfg: cfg,
+		retention: bridge.Retention{
+			Events: p.History.Events, Age: p.History.Age, Bytes: p.History.Bytes, DedupWindow: max(p.DedupWindow, 0),
+		},
+		win:       window{account: cfg.Replay, limit: p.History.Events},
+		subscribe: readBackoff(),
+	}
+	r.mb = mailbox.New(mailbox.Config{
+		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: cfg.Tenant,
+		Items: p.MailboxItems, Bytes: p.MailboxBytes, Account: cfg.Queue, Removed: r.removed,
+	})
+	r.arrivals.room = r.mb
+	r.arrivals.signal.Init(&r.arrivals)
+	r.read.signal.Init(&r.read)
+	r.read.failed = readBackoff()
+	r.read.timer.Init(func() { r.mb.Raise(&r.read.signal, readAgain) })
+	r.own.Init(r)
+	r.lingerTimer.Init(func() { r.mb.Raise(&r.own, lingered) })
+	r.retryTimer.Init(func() { r.mb.Raise(&r.own, resubscribe) })
+	if cfg.New != nil {
+		r.handler = &instance{backoff: handlerBackoff()}
+		r.handler.timer.Init(func() { r.mb.Raise(&r.own, newHandler) })
+	}
+	r.mb.Pause()
+	return r
+}
+
+// Mailbox is where the room gets its messages.
+func (r *Room) Mailbox() *mailbox.Mailbox { return r.mb }
+
+// Started begins to follow the topic. After a restart of the shell it goes on
+// where it was.
+func (r *Room) Started(c *actors.Context) {
+	r.context = c
+	if r.phase == starting {
+		r.cfg.Wheel.Set(&r.lingerTimer, r.cfg.Policy.Linger)
+		r.cfg.Broker.Subscribe(r.cfg.Topic, &r.arrivals)
+		return
+	}
+	r.mb.Raise(&r.own, again)
+}
+
+// Restart keeps the shell: what failed was one message.
+func (r *Room) Restart() actors.Actor { return r }
+
+// Receive is one batch of the room's work.
+func (r *Room) Receive(b *mailbox.Batch) {
+	r.turn = b.Turn()
+	for {
+		msg, ok := b.Next()
+		if !ok {
+			break
+		}
+		switch m := msg.(type) {
+		case *message.Publish:
+			r.handlePublish(m)
+		case *message.Join:
+			r.handleJoin(m)
+		case *mailbox.Raised:
+			r.signalled(m.Owner, m.Bits)
+		}
+	}
+	r.flush()
+	r.turn = nil
+}
+
+func (r *Room) signalled(owner any, bits uint32) {
+	switch o := owner.(type) {
+	case *message.Membership:
+		r.raised(o, bits)
+	case *arrivals:
+		r.arrivedNow = true
+	case *flight:
+		r.landed(o)
+	case *read:
+		if bits&readArrived != 0 {
+			r.pageRead()
+		}
+		if bits&readAgain != 0 {
+			r.read.busy = false
+		}
+	case *Room:
+		r.ownSignal(bits)
+	}
+}
+
+func (r *Room) ownSignal(bits uint32) {
+	if bits&resubscribe != 0 {
+		r.cfg.Broker.Subscribe(r.cfg.Topic, &r.arrivals)
+	}
+	if bits&newHandler != 0 {
+		r.handler.waiting = false
+		r.handler.begin(r)
+	}
+	if bits&lingered != 0 {
+		r.maybeEnd()
+	}
+}
+
+// flush does what a batch has led to: publishes go to the broker, events to the
+// members, reads to whoever waits.
+func (r *Room) flush() {
+	if r.phase == ended {
+		return
+	}
+	r.publish()
+	if !r.fanout.busy() {
+		r.takeArrived()
+		r.fanout.begin(len(r.members.list))
+	}
+	if r.fanout.busy() && !r.serve() || r.arrivedNow || len(r.fanout.next) > 0 {
+		r.mb.Raise(&r.own, again)
+	}
+	r.readNext()
+	if r.fanout.busy() || r.phase == starting && r.unknown == nil || r.handler != nil && !r.handler.ready(r.seq.pos) {
+		r.mb.Pause()
+	} else {
+		r.mb.Resume()
+	}
+}
+
+// takeArrived takes what the broker has brought.
+func (r *Room) takeArrived() {
+	if !r.arrivedNow {
+		return
+	}
+	r.arrivedNow = false
+	a := r.arrivals.take()
+	if a.subscribed {
+		r.subscribed(a.start, a.err)
+	}
+	for _, b := range a.batches {
+		if b.Events[0].Position.IsZero() {
+			r.foreign(b.Events)
+			continue
+		}
+		deliver, _ := r.seq.arrived(b)
+		r.take(deliver)
+	}
+	if a.gap {
+		r.seq.atLeast(a.head)
+	}
+}
+
+// foreign gives the members what other nodes published and nobody keeps.
+func (r *Room) foreign(events []*codec.Event) {
+	for _, e := range events {
+		if p := r.cfg.Policy.Event(e.Name); p != nil {
+			r.fanout.next = append(r.fanout.next, r.delivery(e, p, 0, 0))
+		}
+	}
+}
+
+// subscribed begins the room at the topic's head, or goes on after the link to
+// the broker was made anew.
+func (r *Room) subscribed(head codec.Position, err *codec.Error) {
+	if err != nil {
+		if r.phase == starting {
+			r.unknown = message.Unavailable(codec.ScopeNode)
+		}
+		delay, _ := r.subscribe.Next(time.Now())
+		r.cfg.Wheel.Set(&r.retryTimer, delay)
+		return
+	}
+	r.subscribe, r.unknown = readBackoff(), nil
+	if r.phase != starting {
+		r.seq.atLeast(head)
+		return
+	}
+	r.phase = open
+	r.seq.start(head)
+	if r.handler != nil {
+		r.handler.begin(r)
+	}
+}
+
+// restartHandler makes another handler after the one in place has panicked, in
+// its time, or ends the room when that has happened too often.
+func (r *Room) restartHandler() {
+	delay, ok := r.handler.backoff.Next(time.Now())
+	if !ok {
+		r.stop()
+		return
+	}
+	r.handler.waiting = true
+	r.mb.Pause()
+	r.cfg.Wheel.Set(&r.handler.timer, delay)
+}
+
+// rest notes that the room may be empty.
+func (r *Room) rest() {
+	if r.members.count == 0 && r.phase != ended {
+		r.cfg.Wheel.Set(&r.lingerTimer, r.cfg.Policy.Linger)
+	}
+}
+
+// maybeEnd ends a room that nobody is in and that has had nothing to do.
+func (r *Room) maybeEnd() {
+	if r.members.count > 0 {
+		return
+	}
+	left := r.cfg.Policy.Linger - time.Duration(r.turn.Now()-r.used)
+	if left > 0 || len(r.waiting) > 0 || r.underway > 0 || r.read.busy || r.fanout.busy() || !r.mb.CloseIfIdle() {
+		r.cfg.Wheel.Set(&r.lingerTimer, max(left, scheduler.Tick))
+		return
+	}
+	r.phase = ended
+	r.cfg.Ended()
+}
+
+// stop ends the room for a fault.
+func (r *Room) stop() {
+	if r.phase == ended {
+		return
+	}
+	r.cfg.Logger.Error("room stopped", "tenant", r.cfg.Topic.Tenant, "room_kind", r.cfg.Policy.Name)
+	r.leaveAll()
+	r.cfg.Ended()
+}
+
+// leaveAll tells everybody that the room has ended.
+func (r *Room) leaveAll() {
+	r.phase = ended
+	r.unknown = message.Unavailable(codec.ScopeRoom)
+	if r.handler != nil {
+		r.handler.handler = nil
+	}
+	for _, m := range slices.Clone(r.members.list) {
+		if m != nil {
+			r.left(m, codec.LeftStopped)
+		}
+	}
+	for _, m := range r.waiting {
+		if m.state == joining {
+			r.refuseJoin(m, message.Unavailable(codec.ScopeRoom))
+		}
+	}
+	r.waiting = nil
+}
+
+// Stopping ends what is still there: the room was told to stop.
+func (r *Room) Stopping() {
+	if r.handler == nil || !r.handler.isAbandoned() {
+		r.shut()
+	}
+}
+
+// shut tells everybody, and lets everything go.
+func (r *Room) shut() {
+	r.leaveAll()
+	r.publish() // publishers are answered by their flight
+	r.cfg.Broker.Unsubscribe(r.cfg.Topic, &r.arrivals)
+	r.cfg.Wheel.Clear(&r.lingerTimer)
+	r.cfg.Wheel.Clear(&r.retryTimer)
+	r.cfg.Wheel.Clear(&r.read.timer)
+	if r.handler != nil {
+		r.cfg.Wheel.Clear(&r.handler.timer)
+	}
+	r.win.clear()
+}
+
+// Stopped is the end.
+func (r *Room) Stopped() {}
+
+// removed answers a request that left the mailbox unhandled. It runs on whatever
+// goroutine removed it.
+func (r *Room) removed(msg any, o backpressure.Outcome) {
+	switch m := msg.(type) {
+	case *message.Publish:
+		if o == backpressure.Coalesced {
+			m.By.Published(nil, m, &codec.PublishResult{Outcome: codec.Accepted, EID: r.cfg.EID()}, nil)
+			return
+		}
+		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))
+	case *message.Join:
+		m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
+		m.M.Ended()
+	case *mailbox.Raised:
+		switch owner := m.Owner.(type) {
+		case *message.Membership:
+			if m.Bits&message.Leave != 0 {
+				owner.ReplyLeave(nil)
+			}
+		case *flight:
+			owner.answer(nil)
+		}
+	}
+}

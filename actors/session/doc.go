@@ -1,0 +1,30 @@
+// Package session is the actor of one connection: it authorises what the client
+// asks for, sends it to rooms, and owns the queue of what the client is sent.
+//
+// # Life
+//
+//	hello ─▶ opening ─▶ open ─▶ closing ─▶ ended
+//
+// opening: the joins of the hello are under way, each for helloJoinTime at most;
+// the welcome goes out when all are answered, and whatever rooms send meanwhile
+// waits behind it. closing: what is queued goes out, until the write timeout.
+// ended comes by one way only: the transport says that the connection has ended
+// (Closed). The actor then leaves its rooms and stops.
+//
+// # Queues and order
+//
+// Inbound: the mailbox; the reader goroutine that finds it full waits, so that
+// TCP slows the client down. Outbound: mailbox.Outbound, drained on the same
+// task after the inbound batch. Both are bounded, and a full socket holds up the
+// outbound queue only.
+//
+// Requests keep their order up to the room's mailbox. A membership is known by a
+// slot and a generation that rises with every join and leave, so that nothing of
+// an old one is taken for the new one's.
+//
+// # Who runs what
+//
+// Everything runs on scheduler workers but Alive, Closed, Post and Kick, which
+// the reader goroutine or the tenant may call at any time. The package starts no
+// goroutine; its one timer raises a signal.
+package session

@@ -1,0 +1,108 @@
+package session
+
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// opened is a session between its hello and its welcome.
+type opened struct {
+	s        *Session
+	deadline int64
+	rooms    []codec.WelcomeRoom
+	waits    []*message.Membership // by index in the hello; nil: answered
+	open     int                   // not answered
+}
+
+// since is a time to count silence from while nothing was sent.
+func (o *opened) since() int64 {
+	if o == nil {
+		return 0
+	}
+	return o.deadline - int64(helloJoinTime)
+}
+
+// begin posts the joins. Each is answered by itself.
+func (o *opened) begin(h *codec.Hello) {
+	o.rooms = make([]codec.WelcomeRoom, len(h.Rooms))
+	o.waits = make([]*message.Membership, len(h.Rooms))
+	for i := range h.Rooms {
+		r := &h.Rooms[i]
+		o.rooms[i] = codec.WelcomeRoom{Room: r.Room, Err: r.Err}
+		if r.Err != nil {
+			continue
+		}
+		m, err := o.s.join(&r.Join, message.NewHelloJoin(o.s.mb, i))
+		if err != nil {
+			o.rooms[i].Err = err
+			continue
+		}
+		o.waits[i] = m
+		o.open++
+	}
+	o.maybe()
+}
+
+// answered takes a room's answer.
+func (o *opened) answered(h *message.HelloJoin) {
+	if o.waits[h.Index] == nil {
+		return // too late
+	}
+	o.waits[h.Index] = nil
+	o.rooms[h.Index].OK, o.rooms[h.Index].Err = h.OK, h.Err
+	o.open--
+	o.maybe()
+}
+
+// timeout gives up on what was not answered. The room is told, so that a late
+// join leaves no member behind.
+func (o *opened) timeout() {
+	for i, m := range o.waits {
+		if m == nil {
+			continue
+		}
+		o.waits[i] = nil
+		o.rooms[i].Err = message.Unavailable(codec.ScopeRoom)
+		if o.s.rooms.remove(m) {
+			o.s.out.Part(m.Seat.Slot)
+		}
+		m.Gone()
+	}
+	o.open = 0
+	o.maybe()
+}
+
+// maybe sends the welcome when all is answered.
+func (o *opened) maybe() {
+	if o.open > 0 || o.s.phase != opening {
+		return
+	}
+	s := o.s
+	s.phase = open
+	s.hello = nil
+	var seats []mailbox.Seat
+	for i := range s.rooms.slots {
+		if m := s.rooms.slots[i].m; m != nil {
+			seats = append(seats, m.Seat)
+		}
+	}
+	s.out.Open(codec.NewFrame(s.welcome(o.rooms)), seats)
+}
+
+func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {
+	c, l := s.cfg, s.cfg.Limits
+	w := &codec.Welcome{
+		Session: c.ID, ResumeTTL: l.ResumeTTL, Node: c.Node,
+		Tenant: c.Identity.Tenant, Subject: c.Identity.Subject,
+		Transport: c.Conn.Name(), Codec: c.Conn.Framing().Protocol.Codec(),
+		Ping: l.Ping, Pong: l.Pong, MaxMessageBytes: l.MaxMessageBytes, MaxFrameBytes: l.MaxFrameBytes,
+		Now: time.Now().UnixMilli(), Live: true, Rooms: rooms,
+	}
+	if !c.Identity.Expires.IsZero() {
+		w.Exp = c.Identity.Expires.UnixMilli()
+	}
+	return w
+}

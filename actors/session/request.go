@@ -1,0 +1,244 @@
+package session
+
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// Frames that never differ are made once.
+var (
+	pingFrame = codec.NewFrame(&codec.Ping{})
+	pongFrame = codec.NewFrame(&codec.Pong{})
+)
+
+var (
+	errForbidden  = codec.NewError(codec.CodeForbidden, "no grant covers this")
+	errNotJoined  = codec.NewError(codec.CodeNotJoined, "join the room first")
+	errNoKind     = codec.NewError(codec.CodeNotFound, "no such kind of room")
+	errNoEvent    = codec.NewError(codec.CodeNotFound, "no such event in rooms of this kind")
+	errNoHandler  = codec.NewError(codec.CodeNotFound, "nobody handles this command")
+	errNoPresence = codec.NewError(codec.CodeUnsupported, "rooms of this kind have no presence")
+	errExpired    = codec.NewError(codec.CodeExpired, "its time to live has passed")
+	errSecond     = codec.NewError(codec.CodeConflict, "the session is open already")
+	errNotBuilt   = codec.NewError(codec.CodeUnsupported, "not in this build")
+	errOwed       = codec.Retry(codec.CodeRateLimited, codec.ScopeSession, 100*time.Millisecond, "too many requests wait for their replies")
+	errRooms      = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeSession, time.Second, "in as many rooms as a session may be")
+)
+
+// handle does one request. Every request with an id gets exactly one reply: here,
+// or by whoever it is handed to, in the place that was reserved for it.
+func (s *Session) handle(req codec.Request) {
+	switch r := req.(type) {
+	case *codec.Ping:
+		if r.ID == 0 {
+			s.out.Control(pongFrame)
+		} else {
+			s.out.Control(codec.NewFrame(&codec.Pong{ID: r.ID}))
+		}
+		return
+	case *codec.Pong, *codec.Ack:
+		return
+	case *codec.Hello:
+		s.complain(errSecond, "hello", "")
+		return
+	}
+	if id := req.RequestID(); id != 0 && !s.out.Reserve() {
+		s.out.Refuse(codec.NewFrame(&codec.Reply{ID: id, Err: errOwed}))
+		return
+	}
+	if err := s.dispatch(req); err != nil {
+		s.refuse(req, err)
+	}
+}
+
+// dispatch hands the request on; with an error it was not, and is refused here.
+func (s *Session) dispatch(req codec.Request) *codec.Error {
+	switch r := req.(type) {
+	case *codec.Publish:
+		return s.publish(r)
+	case *codec.Join:
+		_, err := s.join(r, nil)
+		return err
+	case *codec.Leave:
+		return s.leave(r)
+	case *codec.Command:
+		return s.command(r)
+	case *codec.History:
+		return s.unbuilt(auth.History, r.Room)
+	case *codec.PresenceQuery:
+		return s.unbuilt(auth.Presence, r.Room)
+	case *codec.Token:
+		return errNotBuilt
+	case *codec.Fault:
+		return r.Err
+	}
+	panic("session: a request that nobody knows")
+}
+
+// refuse answers a request here and now.
+func (s *Session) refuse(req codec.Request, err *codec.Error) {
+	if id := req.RequestID(); id != 0 {
+		s.out.Reply(s.turn, backpressure.Control, codec.NewFrame(&codec.Reply{ID: id, Err: err}), mailbox.Seat{}, false)
+		return
+	}
+	switch r := req.(type) {
+	case *codec.Publish:
+		s.complain(err, "publish", r.Room)
+	case *codec.Fault:
+		if err.Code != codec.CodeUnknownType {
+			s.complain(err, r.Type, r.Room)
+		}
+	}
+}
+
+// complain is about a frame that had no id.
+func (s *Session) complain(err *codec.Error, re, room string) {
+	s.out.Control(codec.NewFrame(&codec.ErrorFrame{Err: err, Re: re, Room: room}))
+}
+
+func (s *Session) allows(right auth.Right, room string) bool {
+	return s.cfg.Identity.Grants.Allows(right, room)
+}
+
+// publish sends an event to its room. Order of refusals: right, existence,
+// membership, limits.
+func (s *Session) publish(r *codec.Publish) *codec.Error {
+	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
+	if !s.allows(auth.Publish, r.Room) || kind != nil && kind.Publish == message.Server {
+		return errForbidden
+	}
+	if kind == nil {
+		return errNoKind
+	}
+	policy := kind.Event(r.Event)
+	if policy == nil {
+		return errNoEvent
+	}
+	lane := policy.Lane
+	p := &message.Publish{
+		By: message.Client{Out: &s.out}, ID: r.ID, Event: r.Event, Policy: policy, Data: r.Data,
+		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID, DedupKey: r.DedupKey,
+	}
+	in := s.rooms.find(r.Room)
+	switch {
+	case in != nil:
+		p.Topic = in.m.Topic
+		if in.early = in.early || !in.m.Joined(); in.early {
+			lane = backpressure.Interactive // behind its join
+		}
+		if kind.Publish == message.Members {
+			p.Member = in.m
+		}
+	case kind.Publish == message.Members:
+		return errNotJoined
+	default:
+		p.Topic = codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}
+	}
+	if r.HasTTL {
+		if r.TTL <= 0 {
+			return errExpired
+		}
+		p.Expires = time.Now().Add(r.TTL)
+	}
+	return s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
+}
+
+// post puts a message into a room's mailbox, making the room if need be. bind is
+// told the mailbox before each try.
+func (s *Session) post(room string, kind *message.Policy, lane backpressure.Lane, it mailbox.Item, bind func(*mailbox.Mailbox)) *codec.Error {
+	for range 3 {
+		mb, err := s.cfg.Rooms.Room(room, kind)
+		if err != nil {
+			return err
+		}
+		if bind != nil {
+			bind(mb)
+		}
+		var o backpressure.Outcome
+		if s.turn != nil {
+			o = mb.PostFrom(s.turn, lane, it)
+		} else {
+			o = mb.Post(lane, it)
+		}
+		switch {
+		case o.Took():
+			return nil
+		case o != backpressure.Closed:
+			return message.Refusal(o, codec.ScopeRoom)
+		}
+		s.cfg.Rooms.Forget(room, mb)
+	}
+	return message.Unavailable(codec.ScopeRoom) // it ended as often as it was made
+}
+
+// join asks a room for membership.
+func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Membership, *codec.Error) {
+	if !s.allows(auth.Join, r.Room) || r.Presence && !s.allows(auth.Presence, r.Room) {
+		return nil, errForbidden
+	}
+	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
+	if kind == nil {
+		return nil, errNoKind
+	}
+	if r.Presence {
+		return nil, errNoPresence
+	}
+	m := &message.Membership{
+		Topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
+		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID,
+	}
+	m.Seat.NoEcho = r.NoEcho
+	j := &message.Join{M: m, ID: r.ID, Position: r.Position, HasPosition: r.HasPosition, Data: r.Data, Hello: hello}
+	if in := s.rooms.find(r.Room); in != nil {
+		j.Replaces = in.m
+		s.rooms.replace(in, m)
+	} else {
+		if s.rooms.count >= s.cfg.Limits.MaxRooms {
+			return nil, errRooms
+		}
+		s.rooms.add(m)
+	}
+	it := mailbox.Item{Msg: j, Size: j.Size()}
+	err := s.post(r.Room, kind, backpressure.Interactive, it, func(room *mailbox.Mailbox) { m.Bind(room, s.mb) })
+	if err != nil {
+		s.rooms.remove(m)
+		s.out.Part(m.Seat.Slot)
+		if j.Replaces != nil {
+			j.Replaces.Gone()
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+func (s *Session) leave(r *codec.Leave) *codec.Error {
+	in := s.rooms.find(r.Room)
+	if in == nil {
+		return errNotJoined
+	}
+	m := in.m
+	s.rooms.remove(m)
+	s.out.Part(m.Seat.Slot)
+	m.Leave(s.turn, r.ID)
+	return nil
+}
+
+// command is for the room's handler, or the tenant's, of which there is none.
+func (s *Session) command(r *codec.Command) *codec.Error {
+	if r.Room == "" && !s.cfg.Identity.Grants.AllowsTenant(auth.Command) || r.Room != "" && !s.allows(auth.Command, r.Room) {
+		return errForbidden
+	}
+	return errNoHandler
+}
+
+func (s *Session) unbuilt(right auth.Right, room string) *codec.Error {
+	if !s.allows(right, room) {
+		return errForbidden
+	}
+	return errNotBuilt
+}

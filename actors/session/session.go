@@ -1,0 +1,358 @@
+package session
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors"
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/actors/supervision"
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+	"github.com/yaza-dev/pulse/transport"
+)
+
+// ActorKind is how sessions are supervised: one that fails is ended, and its
+// client resumes.
+var ActorKind = actors.Kind{Name: "session", Rule: supervision.Rule{Directive: supervision.Stop}}
+
+const (
+	// inboundItems is how many messages of a client may wait for its session.
+	inboundItems = 64
+	// helloJoinTime is how long a room may take to answer a join of a hello.
+	helloJoinTime = 2 * time.Second
+	// expiringBefore is how long before its end a client is told that its
+	// credentials end.
+	expiringBefore = 30 * time.Second
+)
+
+// Rooms finds the rooms of a tenant.
+type Rooms interface {
+	// Room is the mailbox of the room, which is made if it does not exist.
+	Room(name string, kind *message.Policy) (*mailbox.Mailbox, *codec.Error)
+	// Forget drops a room whose mailbox said Closed, so that the next Room makes
+	// it anew.
+	Forget(name string, closed *mailbox.Mailbox)
+}
+
+// Limits are an engine's numbers for all sessions.
+type Limits struct {
+	Ping, Pong      time.Duration
+	WriteTimeout    time.Duration
+	ResumeTTL       time.Duration
+	MaxRooms        int
+	MaxMessageBytes int
+	MaxFrameBytes   int
+}
+
+// Env is what the sessions of one tenant share. Immutable.
+type Env struct {
+	Node     string
+	Pool     *scheduler.Pool
+	Wheel    *scheduler.Wheel
+	Tenant   *scheduler.Tenant
+	Queue    *backpressure.Account // of the tenant's queues
+	Out      *mailbox.OutboundConfig
+	Kinds    message.Kinds
+	Coalesce *message.Coalescer
+	Rooms    Rooms
+	Limits   Limits
+	Logger   *slog.Logger
+}
+
+// Config is one session.
+type Config struct {
+	*Env
+	ID       string
+	Identity *auth.Identity
+	Conn     transport.Conn
+	Hello    *codec.Hello
+}
+
+// Bits of the session's own signal.
+const (
+	timed  uint32 = 1 << iota
+	closed        // the transport: the connection has ended
+	kicked        // the embedder or the tenant: close it
+)
+
+type phase uint8
+
+const (
+	opening phase = iota
+	open
+	closing
+	ended
+)
+
+// Session is one connection's actor.
+type Session struct {
+	// immutable
+	cfg Config
+	mb  *mailbox.Mailbox
+	out mailbox.Outbound // has its own lock
+
+	// atomic
+	in     atomic.Int64  // when something was last received, by the pool's clock
+	paused atomic.Bool   // the reader waits for place
+	cause  atomic.Uint32 // with kicked
+
+	space  chan struct{} // tells the reader that there is place
+	gone   chan struct{} // closed when no more requests are taken
+	signal mailbox.Signal
+	timer  scheduler.Timer
+
+	// owned by the actor
+	turn     *scheduler.Turn
+	phase    phase
+	rooms    memberships
+	hello    *opened // while opening
+	live     liveness
+	expires  int64 // end of the credentials; 0: never
+	expiring int64 // when the client is told of it; 0: it was, or never
+	deadline int64 // end of closing
+	context  *actors.Context
+}
+
+// New makes a session and its mailbox.
+func New(cfg Config) *Session {
+	s := &Session{
+		cfg:   cfg,
+		space: make(chan struct{}, 1),
+		gone:  make(chan struct{}),
+		live:  newLiveness(cfg.Limits.Ping, cfg.Limits.Pong),
+	}
+	s.mb = mailbox.New(mailbox.Config{
+		Pool: cfg.Pool, Class: scheduler.Session, Tenant: cfg.Tenant,
+		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Account: cfg.Queue, Sink: &s.out,
+	})
+	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Queue, s.mb, cfg.ID)
+	s.signal.Init(s)
+	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
+	s.in.Store(cfg.Pool.Now())
+	if id := cfg.Identity; !id.Expires.IsZero() {
+		s.expires = cfg.Pool.Now() + int64(time.Until(id.Expires.Add(id.Leeway)))
+		s.expiring = cfg.Pool.Now() + int64(time.Until(id.Expires)-expiringBefore)
+	}
+	return s
+}
+
+// Mailbox of the session.
+func (s *Session) Mailbox() *mailbox.Mailbox { return s.mb }
+
+// ID of the session.
+func (s *Session) ID() string { return s.cfg.ID }
+
+// Subject of the session.
+func (s *Session) Subject() string { return s.cfg.Identity.Subject }
+
+// Alive notes that something was received; the reader's.
+func (s *Session) Alive() { s.in.Store(s.cfg.Pool.Now()) }
+
+// Closed says that the connection has ended; the reader's, once.
+func (s *Session) Closed() { s.mb.Raise(&s.signal, closed) }
+
+// Kick closes the session in order, with a cause; callable by anyone.
+func (s *Session) Kick(cause codec.Cause) {
+	s.cause.CompareAndSwap(0, uint32(cause))
+	s.mb.Raise(&s.signal, kicked)
+}
+
+// Post hands a request of size bytes to the session. It waits while the queue is
+// full. False: the session takes no more. For the reader alone.
+func (s *Session) Post(r codec.Request, size int) bool {
+	lane := backpressure.Interactive
+	switch r.(type) {
+	case *codec.Ping, *codec.Pong:
+		lane = backpressure.Control
+	}
+	it := mailbox.Item{Msg: r, Size: size}
+	for {
+		switch o := s.mb.Post(lane, it); {
+		case o.Took():
+			return true
+		case o == backpressure.Closed, o == backpressure.TooLarge:
+			return false
+		}
+		s.paused.Store(true)
+		if s.mb.Post(lane, it).Took() {
+			s.paused.Store(false)
+			return true
+		}
+		select {
+		case <-s.space:
+		case <-s.gone:
+			return false
+		}
+		s.Alive()
+	}
+}
+
+// Started begins with the joins of the hello.
+func (s *Session) Started(c *actors.Context) {
+	s.context = c
+	s.hello = &opened{s: s, deadline: s.cfg.Pool.Now() + int64(helloJoinTime)}
+	s.hello.begin(s.cfg.Hello)
+	s.cfg.Hello = nil
+	s.tick()
+}
+
+// Receive is one batch of the client's requests and of what rooms say.
+func (s *Session) Receive(b *mailbox.Batch) {
+	s.turn = b.Turn()
+	for !s.out.Stuffed() {
+		msg, ok := b.Next()
+		if !ok {
+			break
+		}
+		switch m := msg.(type) {
+		case codec.Request:
+			if s.phase == open || s.phase == opening {
+				s.handle(m)
+			}
+		case *mailbox.Raised:
+			s.signalled(m.Owner, m.Bits)
+		}
+	}
+	if s.paused.Load() && s.mb.Depth(backpressure.Interactive) <= inboundItems/2 {
+		s.paused.Store(false)
+		select {
+		case s.space <- struct{}{}:
+		default:
+		}
+	}
+	s.turn = nil
+}
+
+func (s *Session) signalled(owner any, bits uint32) {
+	switch o := owner.(type) {
+	case *message.Membership: // the room has ended it
+		if s.rooms.remove(o) {
+			s.out.Part(o.Seat.Slot)
+		}
+	case *message.HelloJoin:
+		if s.hello != nil {
+			s.hello.answered(o)
+		}
+	case *Session:
+		if bits&closed != 0 {
+			s.end()
+			return
+		}
+		if bits&kicked != 0 {
+			s.close(codec.Cause(s.cause.Load()), "")
+		}
+		if bits&timed != 0 {
+			s.tick()
+		}
+	}
+}
+
+// tick does what is due and sets the timer to what is next.
+func (s *Session) tick() {
+	if s.phase == ended {
+		return
+	}
+	now := s.cfg.Pool.Now()
+	next := time.Duration(1<<62 - 1)
+	until := func(at int64) { next = min(next, time.Duration(at-now)) }
+	if s.phase == closing {
+		if now >= s.deadline {
+			s.cfg.Conn.Close(codec.CauseOverload, "")
+			return
+		}
+		until(s.deadline)
+	} else {
+		if s.expires != 0 && now >= s.expires {
+			s.close(codec.CauseUnauthenticated, "credentials ended")
+			return
+		}
+		if s.phase == opening && now >= s.hello.deadline {
+			s.hello.timeout()
+		}
+		if s.phase == opening {
+			until(s.hello.deadline)
+		}
+		if s.expires != 0 {
+			until(s.expires)
+		}
+		if s.expiring != 0 && s.phase == open {
+			if now >= s.expiring {
+				s.out.Control(codec.NewFrame(&codec.Expiring{In: max(0, time.Duration(s.expiring-now)+expiringBefore)}))
+				s.expiring = 0
+			} else {
+				until(s.expiring)
+			}
+		}
+		in := s.in.Load()
+		if s.paused.Load() {
+			in = now // it is we who do not read
+		}
+		what, wait := s.live.check(now, in, max(s.out.Sent(), s.hello.since()))
+		switch what {
+		case giveUp:
+			s.cfg.Conn.Close(codec.CauseTimeout, "no pong")
+			return
+		case sendPing:
+			s.out.Control(pingFrame)
+			if p, ok := s.cfg.Conn.(transport.Pinger); ok {
+				p.Ping()
+			}
+		}
+		next = min(next, wait)
+	}
+	s.cfg.Wheel.Set(&s.timer, max(next, scheduler.Tick))
+}
+
+// close ends the session in order: what is queued goes out first, unless the
+// cause is one that comes at once.
+func (s *Session) close(cause codec.Cause, reason string) {
+	if s.phase >= closing {
+		return
+	}
+	s.phase = closing
+	close(s.gone)
+	s.hello = nil
+	s.deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
+	if cause.Immediate() {
+		s.out.End()
+		s.cfg.Conn.Close(cause, reason)
+	} else {
+		s.out.Finish(cause, reason)
+	}
+	s.tick()
+}
+
+// end is the last thing that a session does.
+func (s *Session) end() {
+	if s.phase == ended {
+		return
+	}
+	if s.phase < closing {
+		close(s.gone)
+	}
+	s.phase = ended
+	s.hello = nil
+	for i := range s.rooms.slots {
+		if m := s.rooms.slots[i].m; m != nil {
+			m.Gone()
+		}
+	}
+	s.rooms = memberships{}
+	s.out.End()
+	s.context.Self().Stop()
+}
+
+// Stopping makes sure of it: the session was stopped from outside, or failed.
+func (s *Session) Stopping() {
+	s.end()
+	s.cfg.Conn.Close(codec.CauseInternal, "")
+	s.cfg.Wheel.Clear(&s.timer)
+}
+
+// Stopped is the end.
+func (s *Session) Stopped() {}

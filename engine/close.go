@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// stuckGrace is how long Close waits for actors to end when a handler is known
+// not to return: the rest end at once, and that one never does.
+const stuckGrace = 2 * time.Second
+
+// Close ends the Engine in order: no more connections; every session is closed
+// with 1012 behind what was queued for it, within the write timeout; then rooms
+// and tenants end, then what carries them. It is idempotent, may be called from
+// anywhere, a handler included, and returns when all is done or ctx ends; what is
+// still under way then goes on.
+func (e *Engine) Close(ctx context.Context) error {
+	if !e.closing.Swap(true) {
+		go e.shutdown()
+	}
+	select {
+	case <-e.closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// shutdown is the one goroutine that ends everything. Every step has its bound.
+func (e *Engine) shutdown() {
+	defer close(e.closed)
+
+	sessions, cancel := context.WithTimeout(context.Background(), e.cfg.Limits.WriteTimeout+time.Second)
+	for _, n := range e.all() {
+		if _, err := e.disconnect(sessions, n.Name(), "", codec.CauseRestart); err != nil {
+			e.cfg.Logger.Error("closing sessions", "tenant", n.Name(), "err", err)
+		}
+	}
+	// The reader goroutines end with their connections; who has not gone by the
+	// deadline is cut.
+	if err := e.sockets.Shutdown(sessions); err != nil {
+		e.cfg.Logger.Info("connections were cut at the deadline", "err", err)
+	}
+	cancel()
+
+	for _, n := range e.all() {
+		n.Close()
+	}
+	e.awaitActors()
+	if e.ownBroker != nil {
+		e.ownBroker.Close()
+	}
+	e.wheel.Stop()
+	e.pool.Stop()
+}
+
+// awaitActors waits until every actor's Stopped has returned.
+func (e *Engine) awaitActors() {
+	done := e.system.Close()
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(stuckGrace):
+			if e.abandoned.Load() > 0 {
+				e.cfg.Logger.Error("closed without a handler that does not return", "handlers", e.abandoned.Load())
+				return
+			}
+		}
+	}
+}

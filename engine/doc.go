@@ -1,0 +1,30 @@
+// Package engine is Pulse inside a Go program: rooms, sessions and tenants,
+// served over WebSocket and to the program itself.
+//
+//	e, err := engine.Start(ctx, engine.Config{
+//		Kinds:         []room.Kind{{Name: "chat", New: newChat}},
+//		Authenticator: tokens,
+//	})
+//	http.ListenAndServe(addr, e.Handler())
+//
+// Start wires everything and returns a running Engine; several live in one
+// process without knowing of each other. Handler serves clients, InternalHandler
+// serves operators, Publish and TryPublish are the program's own way to rooms,
+// Close ends it in order. The context of Start bounds the start only.
+//
+// # A connection's way in
+//
+// The transport asks Admit before the upgrade: caps, origin, and whether the
+// node is leaving. The connection's reader goroutine then waits for the hello,
+// under the handshake's deadline; the Authenticator runs on the blocking pool, a
+// few at a time, fair by address; then the tenant's actor starts the session.
+// Until then the connection counts as unauthenticated. From then on the reader
+// decodes, within its tenant's share, and posts to the session.
+//
+// # Who runs what
+//
+// The Engine owns the scheduler's workers, one timer wheel, the transport's
+// reader goroutines and, unless it was given one, a memory broker. All end with
+// Close, except a handler of the embedder's that does not return: its room is
+// taken from it, and Close does not wait for it.
+package engine

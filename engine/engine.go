@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors"
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/actors/session"
+	"github.com/yaza-dev/pulse/actors/tenant"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/bridge/memory"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+	"github.com/yaza-dev/pulse/transport/ws"
+)
+
+// ErrClosed is the answer of an Engine that is closing or closed.
+var ErrClosed = errors.New("engine: closed")
+
+// maxHandshakes bounds the authenticators at work at once.
+const maxHandshakes = 32
+
+// Engine is a running node.
+type Engine struct {
+	// immutable
+	cfg        Config
+	kinds      message.Kinds
+	handlers   map[string]func() room.Handler // by kind
+	pool       *scheduler.Pool
+	wheel      *scheduler.Wheel
+	system     *actors.System
+	broker     bridge.Broker
+	ownBroker  *memory.Broker // nil: the embedder's
+	queue      *backpressure.Account
+	replay     *backpressure.Account
+	out        *mailbox.OutboundConfig
+	coalesce   *message.Coalescer
+	sockets    *ws.Handler
+	admission  *admission
+	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
+	strangers  *scheduler.Tenant // whom their work is charged to
+
+	// atomic
+	events    atomic.Uint64 // ids given out
+	sessions  atomic.Int64
+	abandoned atomic.Int64 // rooms taken from handlers that did not return
+	closing   atomic.Bool
+
+	closed chan struct{} // closed when Close has done everything
+
+	// guarded by mu
+	mu      sync.Mutex
+	tenants map[string]*node
+}
+
+// node is a tenant on this node, with what its rooms and sessions share.
+type node struct {
+	*tenant.Tenant
+	rooms    *room.Env
+	sessions *session.Env
+}
+
+// Start makes an Engine and starts it. ctx bounds the start only.
+func Start(ctx context.Context, cfg Config) (*Engine, error) {
+	kinds, err := cfg.prepare()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg:      cfg,
+		kinds:    kinds,
+		handlers: make(map[string]func() room.Handler, len(cfg.Kinds)),
+		wheel:    scheduler.NewWheel(),
+		broker:   cfg.Broker,
+		queue:    backpressure.NewAccount(nil, cfg.Limits.QueueBytes),
+		replay:   backpressure.NewAccount(nil, cfg.Limits.ReplayBytes),
+		out:      &mailbox.OutboundConfig{Items: cfg.Limits.SessionQueueItems, Bytes: cfg.Limits.SessionQueueBytes},
+		coalesce: message.NewCoalescer(),
+		closed:   make(chan struct{}),
+		tenants:  make(map[string]*node),
+	}
+	for _, k := range cfg.Kinds {
+		e.handlers[k.Name] = k.New
+	}
+	e.admission = newAdmission(e)
+	e.handshakes = scheduler.NewGate(min(maxHandshakes, cfg.Limits.BlockingWorkers))
+	e.strangers = scheduler.NewTenant(1)
+	e.pool = scheduler.NewPool(scheduler.PoolConfig{
+		Workers: cfg.Limits.Workers, BlockingWorkers: cfg.Limits.BlockingWorkers, Stuck: e.stuck,
+	})
+	e.system = actors.NewSystem(actors.Config{Logger: cfg.Logger, Clock: clock{e.wheel}, Failed: e.failed})
+	if e.broker == nil {
+		e.ownBroker = memory.New(memory.Config{
+			HistoryBytes:       cfg.Limits.HistoryBytes,
+			TenantHistoryBytes: func(name string) int64 { return cfg.tenant(name).HistoryBytes },
+			NewRooms:           func(name string) int { return max(0, cfg.tenant(name).NewRooms) },
+		})
+		e.broker = e.ownBroker
+	}
+	e.sockets = ws.NewHandler(ws.Config{
+		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout, Logger: cfg.Logger,
+	})
+	e.wheel.Start()
+	e.pool.Start()
+	return e, nil
+}
+
+// eid is a new id for an event, unique as long as node names are.
+func (e *Engine) eid() string {
+	return e.cfg.Node + "-" + strconv.FormatUint(e.events.Add(1), 36)
+}
+
+// tenant finds a tenant, or starts it.
+func (e *Engine) tenant(name string) (*node, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := e.tenants[name]; n != nil {
+		return n, nil
+	}
+	if e.closing.Load() {
+		return nil, ErrClosed
+	}
+	n := e.newTenant(name)
+	if _, err := e.system.SpawnRoot(&tenant.ActorKind, name, n.Tenant, n.Mailbox()); err != nil {
+		return nil, err
+	}
+	e.tenants[name] = n
+	return n, nil
+}
+
+func (e *Engine) newTenant(name string) *node {
+	limits := e.cfg.tenant(name)
+	n := &node{}
+	n.Tenant = tenant.New(tenant.Config{
+		Name: name,
+		Limits: tenant.Limits{
+			Weight: limits.Weight, MaxSessions: limits.MaxSessions, MaxRooms: limits.MaxRooms,
+			QueueBytes: limits.QueueBytes, ReplayBytes: limits.ReplayBytes,
+		},
+		Pool: e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
+		NewRoom: func(_ *tenant.Tenant, topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
+			return room.New(room.Config{Env: n.rooms, Topic: topic, Policy: kind, New: e.handlers[kind.Name], Ended: ended})
+		},
+		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind,
+		Ended: e.forget,
+	})
+	n.rooms = &room.Env{
+		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Replay: n.Replay(),
+		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
+	}
+	n.sessions = &session.Env{
+		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Out: e.out,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Logger: e.cfg.Logger,
+		Limits: session.Limits{
+			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
+			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,
+			MaxMessageBytes: e.cfg.Limits.MaxMessageBytes, MaxFrameBytes: e.cfg.Limits.MaxFrameBytes,
+		},
+	}
+	return n
+}
+
+// forget drops a tenant that has ended.
+func (e *Engine) forget(t *tenant.Tenant) {
+	e.mu.Lock()
+	if n := e.tenants[t.Name()]; n != nil && n.Tenant == t {
+		delete(e.tenants, t.Name())
+	}
+	e.mu.Unlock()
+}
+
+// all tenants there are now.
+func (e *Engine) all() []*node {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]*node, 0, len(e.tenants))
+	for _, n := range e.tenants {
+		list = append(list, n)
+	}
+	return list
+}
+
+// stuck is the watchdog's: a task has not returned for a second. If it is in the
+// code of a room's handler the room is taken from it.
+func (e *Engine) stuck(task *scheduler.Task, flow *scheduler.Tenant, running time.Duration) {
+	for _, n := range e.all() {
+		if n.Flow() != flow {
+			continue
+		}
+		if n.Abandon(task) {
+			e.abandoned.Add(1)
+		} else {
+			e.cfg.Logger.Error("an actor does not return", "tenant", n.Name(), "running", running)
+		}
+	}
+}
+
+// failed is told of every panic in an actor.
+func (e *Engine) failed(f actors.Failure) {
+	level := slog.LevelError
+	e.cfg.Logger.Log(context.Background(), level, "actor failed", "kind", f.Kind, "callback", f.Callback,
+		"directive", f.Directive.String(), "gave_up", f.GaveUp, "panic", f.Panic)
+}
+
+// clock runs supervision's delays on the wheel.
+type clock struct{ wheel *scheduler.Wheel }
+
+func (c clock) After(d time.Duration, f func()) {
+	t := new(scheduler.Timer)
+	t.Init(f)
+	c.wheel.Set(t, d)
+}

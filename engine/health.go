@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+)
+
+// Health is how an Engine is.
+type Health struct {
+	Ready    bool // it takes connections
+	Degraded bool // it works with a restriction
+	Why      string
+	Since    time.Time // of Degraded
+	Sessions int
+	Tenants  int
+}
+
+// Health tells how the Engine is; it never waits.
+func (e *Engine) Health() Health {
+	e.mu.Lock()
+	tenants := len(e.tenants)
+	e.mu.Unlock()
+	h := Health{Ready: !e.closing.Load(), Sessions: int(e.sessions.Load()), Tenants: tenants}
+	if b := e.broker.Health(); b.State != bridge.Up {
+		h.Degraded, h.Why, h.Since = true, b.Why, b.Since
+		if h.Why == "" {
+			h.Why = "bridge " + b.State.String()
+		}
+	}
+	return h
+}
+
+// Handler serves clients: the public listener.
+func (e *Engine) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /v1/ws", e.sockets)
+	return mux
+}
+
+// InternalHandler serves operators: it must not be reachable by clients.
+func (e *Engine) InternalHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, map[string]any{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		switch h := e.Health(); {
+		case !h.Ready:
+			answer(w, http.StatusServiceUnavailable, map[string]any{"status": "draining"})
+		case h.Degraded:
+			answer(w, http.StatusOK, map[string]any{
+				"status": "degraded", "why": h.Why, "since_ms": h.Since.UnixMilli(),
+			})
+		default:
+			answer(w, http.StatusOK, map[string]any{"status": "ok"})
+		}
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, status int, body map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that is gone is all that can fail here.
+	_ = json.NewEncoder(w).Encode(body)
+}
