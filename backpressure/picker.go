@@ -9,9 +9,9 @@ func (r Ready) With(l Lane) Ready { return r | 1<<l }
 // Has reports whether lane l is in the set.
 func (r Ready) Has(l Lane) bool { return r&(1<<l) != 0 }
 
-// Picker chooses the lane to serve next by weight. In any 15 picks in a row a lane that is always ready gets at least its weight less
-// nothing: 8, 4, 2 or 1; what others leave unused goes round at once. So control always passes and never starves the rest. The zero value
-// is ready to use.
+// Picker chooses the lane to serve next by weight, in rotations of at most 15 picks: a lane that stays ready gets its weight in each, 8, 4,
+// 2 or 1, control first. What others leave unused ends the rotation early. So control passes after at most 7 picks, and lossy is served
+// after at most 28, whatever the others do. The zero value is ready to use.
 type Picker struct {
 	left [Lanes]uint8 // picks left in this rotation
 }
