@@ -40,8 +40,7 @@ type Result struct {
 // says that it never could: names, event or data are at fault, or the Engine is
 // closed.
 func (e *Engine) TryPublish(ev Event) (Outcome, error) {
-	_, o, err := e.offer(ev, unheard{})
-	return o, err
+	return e.offer(ev, unheard{})
 }
 
 // Publish offers an event to a room and waits for what becomes of it, or for ctx.
@@ -49,7 +48,7 @@ func (e *Engine) TryPublish(ev Event) (Outcome, error) {
 // event.
 func (e *Engine) Publish(ctx context.Context, ev Event) (Result, error) {
 	w := make(waiter, 1)
-	p, o, err := e.offer(ev, w)
+	o, err := e.offer(ev, w)
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -60,9 +59,6 @@ func (e *Engine) Publish(ctx context.Context, ev Event) (Result, error) {
 	case a := <-w:
 		if a.err != nil {
 			return Result{}, a.err
-		}
-		if o == backpressure.Coalesced && p.Policy.Overflow == backpressure.CoalesceLatest {
-			a.result.Outcome = codec.Coalesced
 		}
 		return a.result, nil
 	case <-ctx.Done():
@@ -98,37 +94,36 @@ var (
 	errData    = codec.NewError(codec.CodeBadRequest, "data cannot be said in the protocol")
 )
 
-func (e *Engine) offer(ev Event, by message.Publisher) (*message.Publish, Outcome, error) {
+func (e *Engine) offer(ev Event, by message.Publisher) (Outcome, error) {
 	topic, err := codec.NewTopic(ev.Tenant, ev.Room)
 	if err != nil {
-		return nil, 0, fmt.Errorf("engine: publish: %w", err)
+		return 0, fmt.Errorf("engine: publish: %w", err)
 	}
 	kind := e.kinds.Of(topic.Kind())
 	if kind == nil {
-		return nil, 0, errNoKind
+		return 0, errNoKind
 	}
 	if !codec.ValidEvent(ev.Name) {
-		return nil, 0, codec.NewError(codec.CodeBadRequest, "no valid name of an event")
+		return 0, codec.NewError(codec.CodeBadRequest, "no valid name of an event")
 	}
 	policy := kind.Event(ev.Name)
 	if policy == nil {
-		return nil, 0, errNoEvent
+		return 0, errNoEvent
 	}
 	data, ok := ev.Data.(codec.Data)
 	if !ok {
 		if data, err = codec.NewData(ev.Data); err != nil {
-			return nil, 0, errData
+			return 0, errData
 		}
 	}
 	if data.Len() > e.cfg.Limits.MaxMessageBytes {
-		return nil, 0, errLarge
+		return 0, errLarge
 	}
 	p := &message.Publish{By: by, Topic: topic, Event: ev.Name, Policy: policy, Data: data, DedupKey: ev.DedupKey}
 	if ev.TTL > 0 {
 		p.Expires = time.Now().Add(ev.TTL)
 	}
-	o, err := e.post(topic, kind, p)
-	return p, o, err
+	return e.post(topic, kind, p)
 }
 
 func (e *Engine) post(topic codec.Topic, kind *message.Policy, p *message.Publish) (Outcome, error) {

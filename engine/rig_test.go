@@ -110,7 +110,11 @@ func (f frame) at(path string) any {
 	return v
 }
 
-func (f frame) offset() uint64 { n, _ := f.at("offset").(json.Number); i, _ := n.Int64(); return uint64(i) }
+func (f frame) offset() uint64 {
+	n, _ := f.at("offset").(json.Number)
+	i, _ := n.Int64()
+	return uint64(i)
+}
 
 // client drives a connection with frames written as JSON, in either codec.
 type client struct {

@@ -43,6 +43,11 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved
 		m.mu.Unlock()
 		return o
 	}
+	if o == backpressure.Coalesced {
+		if r, ok := it.Msg.(Replacer); ok {
+			r.Replaces()
+		}
+	}
 	run := !m.state.has(paused) && m.rouse()
 	control := l == backpressure.Control && m.runnable()
 	m.mu.Unlock()
@@ -64,6 +69,10 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved
 	}
 	return o
 }
+
+// Replacer is a message that wants to know that it took the place of another one
+// that waited. It is told before its actor can see it, under the mailbox's lock.
+type Replacer interface{ Replaces() }
 
 // push offers e to the lane, and keeps the ledger and the counts. Under mu.
 func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpressure.Policy, removed []backpressure.Entry[any]) (backpressure.Outcome, []backpressure.Entry[any]) {

@@ -85,7 +85,7 @@ func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
 	if more = more || m.pending(); !more {
 		m.state &^= awake
 	}
-	control := more && m.runnable() && (m.signals.waiting() || !m.state.has(paused) && m.ready.Has(backpressure.Control))
+	control := more && m.runnable() && (m.signals.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
 	m.mu.Unlock()
 	if control {
 		m.pool.ReadyControl(&m.task)

@@ -16,6 +16,7 @@ type Signal struct {
 	// Owner is immutable; Bits is owned by the worker that hands it out.
 	raised Raised
 	queued bool // guarded by the mailbox's mu
+	work   bool // immutable after InitWork
 }
 
 // Raised is what the actor receives for a signal, as *Raised. It is the
@@ -27,6 +28,11 @@ type Raised struct {
 
 // Init says what the actor gets as Raised.Owner. Call it once, before Raise.
 func (s *Signal) Init(owner any) { s.raised.Owner = owner }
+
+// InitWork is Init for a signal that brings the actor's ordinary work, such as
+// events that arrived: it takes its turn with the lanes, while others count as
+// control work.
+func (s *Signal) InitWork(owner any) { s.raised.Owner, s.work = owner, true }
 
 // Raise adds bits to s and queues it ahead of the lanes. It never fails while
 // the mailbox is open; false means that the mailbox is closed for good.
@@ -45,8 +51,15 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	s.queued = true
 	m.signals.push(s)
 	run := m.runnable()
+	if s.work {
+		run = m.rouse()
+	}
 	m.mu.Unlock()
-	if run {
+	switch {
+	case !run:
+	case s.work:
+		m.pool.Ready(&m.task, nil)
+	default:
 		m.pool.ReadyControl(&m.task)
 	}
 	return true
@@ -62,7 +75,10 @@ func (m *Mailbox) Lower(s *Signal) {
 }
 
 // signalList is the FIFO of raised signals, linked through the nodes.
-type signalList struct{ head, tail *Signal }
+type signalList struct {
+	head, tail *Signal
+	urgent     int // those that count as control work
+}
 
 func (l *signalList) push(s *Signal) {
 	if l.tail == nil {
@@ -71,6 +87,9 @@ func (l *signalList) push(s *Signal) {
 		l.tail.next = s
 	}
 	l.tail = s
+	if !s.work {
+		l.urgent++
+	}
 }
 
 // pop takes the oldest signal that still has bits and moves them into its
@@ -81,6 +100,9 @@ func (l *signalList) pop() *Signal {
 		l.head, s.next, s.queued = s.next, nil, false
 		if l.head == nil {
 			l.tail = nil
+		}
+		if !s.work {
+			l.urgent--
 		}
 		if s.bits != 0 {
 			s.raised.Bits, s.bits = s.bits, 0

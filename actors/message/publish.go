@@ -37,6 +37,19 @@ type Publish struct {
 	// set by Item
 	Key      uint64 // coalescing key
 	Deadline int64  // Expires by the pool's clock
+
+	replaced bool
+}
+
+// Replaces is told that the event took the place of an older one of its key.
+func (p *Publish) Replaces() { p.replaced = true }
+
+// Outcome of the event once it is accepted.
+func (p *Publish) Outcome() codec.Outcome {
+	if p.replaced {
+		return codec.Coalesced
+	}
+	return codec.Accepted
 }
 
 // Size is what the message counts in a queue.

@@ -66,7 +66,7 @@ func (r *Room) sequence(p *message.Publish) {
 	fl := r.collecting
 	if fl == nil {
 		fl = &flight{room: r}
-		fl.signal.Init(fl)
+		fl.signal.InitWork(fl)
 		r.collecting = fl
 	}
 	waits := p.Policy.Buffered() || p.DedupKey != ""
@@ -81,7 +81,7 @@ func (r *Room) sequence(p *message.Publish) {
 	}
 	fl.publishes = append(fl.publishes, nil)
 	r.fanout.next = append(r.fanout.next, r.delivery(e, p.Policy, p.Key, p.Deadline))
-	p.By.Published(r.turn, p, &codec.PublishResult{Outcome: codec.Accepted, EID: e.EID}, nil)
+	p.By.Published(r.turn, p, &codec.PublishResult{Outcome: p.Outcome(), EID: e.EID}, nil)
 }
 
 // publish hands what a batch of the room has collected to the broker.
@@ -139,7 +139,7 @@ func (fl *flight) answer(t *turn) {
 			continue
 		}
 		p.By.Published(t, p, &codec.PublishResult{
-			Outcome: codec.Accepted, EID: res.EID, Position: res.Position, Duplicate: res.Duplicate,
+			Outcome: p.Outcome(), EID: res.EID, Position: res.Position, Duplicate: res.Duplicate,
 		}, nil)
 	}
 }

@@ -122,11 +122,11 @@ func New(cfg Config) *Room {
 		Items: p.MailboxItems, Bytes: p.MailboxBytes, Account: cfg.Queue, Removed: r.removed,
 	})
 	r.arrivals.room = r.mb
-	r.arrivals.signal.Init(&r.arrivals)
-	r.read.signal.Init(&r.read)
+	r.arrivals.signal.InitWork(&r.arrivals)
+	r.read.signal.InitWork(&r.read)
 	r.read.failed = readBackoff()
 	r.read.timer.Init(func() { r.mb.Raise(&r.read.signal, readAgain) })
-	r.own.Init(r)
+	r.own.InitWork(r)
 	r.lingerTimer.Init(func() { r.mb.Raise(&r.own, lingered) })
 	r.retryTimer.Init(func() { r.mb.Raise(&r.own, resubscribe) })
 	if cfg.New != nil {
