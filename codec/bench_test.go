@@ -116,6 +116,7 @@ func gateShapes() []gateShape {
 		{"short keys", fill("{", "}", func(i int) string { return fmt.Sprintf(`"%x":1`, i) })},
 		{"escaped keys", fill("{", "}", func(i int) string { return fmt.Sprintf(`"\u00e9%x":1`, i) })},
 		{"objects of 8", fill("[", "]", func(i int) string { return `{"aaaa":1,"aaab":1,"aaac":1,"aaad":1,"aaae":1,"aaaf":1,"aaag":1,"aaah":1}` })},
+		{"objects of 4", fill("[", "]", func(i int) string { return `{"aaaa":1,"aaab":1,"aaac":1,"aaad":1}` })},
 		{"text", fill("[", "]", func(i int) string { return `"` + strings.Repeat("text ", 1000) + `"` })},
 	}
 }

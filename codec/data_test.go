@@ -430,6 +430,32 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
+type ringA struct {
+	*ringB
+	*RingC
+	Name string `json:"name"`
+}
+type ringB struct{ *ringA }
+type RingC struct {
+	*RingC
+	Note string `json:"note,omitempty"`
+}
+
+// Structs embedded in themselves end.
+func TestEmbeddedRings(t *testing.T) {
+	d, err := NewData(ringA{Name: "n", RingC: &RingC{Note: "x"}})
+	if err != nil || string(d.In(JSON)) != `{"name":"n","note":"x"}` {
+		t.Errorf("%s, %v", d.In(JSON), err)
+	}
+	var back ringA
+	if err := d.Unmarshal(&back); err != nil || back.Name != "n" || back.RingC == nil || back.Note != "x" {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if d, err := NewData(ringA{Name: "n"}); err != nil || string(d.In(JSON)) != `{"name":"n"}` {
+		t.Errorf("%s, %v", d.In(JSON), err)
+	}
+}
+
 func TestUnmarshalDetails(t *testing.T) {
 	exact := inner{Title: "kept"}
 	if err := jsonData(`{"Title":"no","TITLE":"no","deep":3}`).Unmarshal(&exact); err != nil || exact != (inner{3, "kept"}) {

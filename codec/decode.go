@@ -27,14 +27,18 @@ var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 func newDecoder() *decoder { return &decoder{gate: gate{seed: maphash.MakeSeed()}} }
 
-// release drops everything of the message, and scratch that has grown large.
 func (d *decoder) release() {
+	d.forget()
+	decoders.Put(d)
+}
+
+// forget drops everything of the message, and scratch that has grown large.
+func (d *decoder) forget() {
 	g := &d.gate
 	g.in, g.fields, d.body = nil, fields{}, nil
 	if cap(g.text) > maxPooled || cap(g.keys)*8 > maxPooled || cap(g.table)*8 > 2*maxPooled {
 		g.text, g.keys, g.table = nil, nil, nil
 	}
-	decoders.Put(d)
 }
 
 // aliasSlack is how much besides its data a message may hold for the request to

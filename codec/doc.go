@@ -24,6 +24,7 @@
 // message carries much besides its data, the parts are copied out instead, so
 // that a stored event never holds more than its own size and a constant.
 //
-// The package starts no goroutine and holds no state but pools of scratch
-// memory; scratch that one huge message has grown is not pooled again.
+// The package starts no goroutine. Its only state are pools of scratch memory,
+// to which scratch that one huge message has grown does not return, and what it
+// has learnt about the program's struct types.
 package codec

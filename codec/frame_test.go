@@ -93,8 +93,7 @@ func TestAppendAllocates(t *testing.T) {
 	}
 }
 
-// What a huge frame has grown is not kept in the pool, and small frames do not
-// share what is pooled.
+// The buffer that frames are encoded in is used again; their bytes are not in it.
 func TestFrameBytesAreTheirOwn(t *testing.T) {
 	_, binary, _ := testFramings()
 	a := NewFrame(&Status{Reason: "a"}).Bytes(binary)
@@ -127,5 +126,22 @@ func TestEventSize(t *testing.T) {
 	e := NewEvent(Topic{"acme", "chat"}, "said", jsonData(`"12345"`), Origin{EID: "e1", From: "bob", Session: "s"}).At(Position{"ep", 3})
 	if got := e.Size() - eventOverhead; got != 4+4+4+7+2+3+1+2 {
 		t.Errorf("texts and data count %d", got)
+	}
+}
+
+// Texts that an embedder or a client chose cannot break a frame: what is not
+// UTF-8 is replaced, what JSON does not allow is escaped.
+func TestTextsCannotBreakFrames(t *testing.T) {
+	for in, want := range map[string]string{"a\xffb": "a\uFFFDb", "\"\\\n\x00\u2028": "\"\\\n\x00\u2028"} {
+		d := &Welcome{Rooms: []WelcomeRoom{{Room: in, Err: NewError(CodeBadRequest, in)}}}
+		for _, p := range Protocols() {
+			got, err := DecodeDocument(p.Codec(), p.Append(nil, d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if room := got.(*Welcome).Rooms[0]; room.Room != want || room.Err.Message != want {
+				t.Errorf("%s: %q became %q", p.Name(), in, room.Room)
+			}
+		}
 	}
 }

@@ -152,8 +152,9 @@ func (g *gate) key(k span) []byte {
 	return g.in[k.at:k.end]
 }
 
-// fewKeys is up to how many keys comparing each with each is cheaper than a set.
-const fewKeys = 8
+// fewKeys is up to how many keys comparing each with each is cheaper than a set,
+// even where all differ in their last byte only.
+const fewKeys = 4
 
 // unique closes the object whose keys begin at base and reports whether they
 // differ. It is called once per object, so one set serves all of them, and the

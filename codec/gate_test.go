@@ -269,3 +269,18 @@ func TestGateAllocates(t *testing.T) {
 		}
 	}
 }
+
+// Scratch lives on after an ordinary message, not after a huge one.
+func TestScratchIsBounded(t *testing.T) {
+	d := newDecoder()
+	d.gate.frame(JSON, []byte(manyKeys(1000, `\u0061`)))
+	d.forget()
+	if d.gate.keys == nil || d.gate.table == nil || d.gate.text == nil || d.gate.in != nil {
+		t.Error("nothing is used again, or the message is still held")
+	}
+	d.gate.frame(JSON, []byte(manyKeys(50000, "x")))
+	d.forget()
+	if d.gate.keys != nil || d.gate.table != nil || d.gate.text != nil {
+		t.Error("scratch of a huge message is kept")
+	}
+}

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -23,14 +24,19 @@ func structFields(t reflect.Type) []structField {
 	if list, ok := structs.Load(t); ok {
 		return list.([]structField)
 	}
-	list := collectFields(nil, t, nil)
+	list := collectFields(nil, nil, t, nil)
 	structs.Store(t, list)
 	return list
 }
 
-// collectFields adds the fields of t, those of embedded structs after its own, so
-// that the outer one of two equal names counts.
-func collectFields(list []structField, t reflect.Type, index []int) []structField {
+// collectFields adds the fields of t, then those of the structs embedded in it, so
+// that an outer field hides an inner one of its name. above are the structs that
+// t is embedded in: a struct within itself adds nothing.
+func collectFields(list []structField, above []reflect.Type, t reflect.Type, index []int) []structField {
+	if slices.Contains(above, t) {
+		return list
+	}
+	above = append(slices.Clone(above), t)
 	var embedded []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -44,21 +50,21 @@ func collectFields(list []structField, t reflect.Type, index []int) []structFiel
 		case name == "":
 			name = f.Name
 		}
-		if hasField(list, name) {
+		if slices.ContainsFunc(list, func(f structField) bool { return f.name == name }) {
 			continue
 		}
 		list = append(list, structField{
 			name:      name,
-			index:     append(append([]int(nil), index...), f.Index...),
-			omitEmpty: hasOption(options, "omitempty"),
-			omitZero:  hasOption(options, "omitzero"),
+			index:     append(slices.Clone(index), f.Index...),
+			omitEmpty: slices.Contains(strings.Split(options, ","), "omitempty"),
+			omitZero:  slices.Contains(strings.Split(options, ","), "omitzero"),
 		})
 	}
 	for _, f := range embedded {
-		if f.Type.Kind() == reflect.Pointer && !f.IsExported() || len(index) >= maxDataDepth {
-			continue // cannot be set, or embeds itself
+		if f.Type.Kind() == reflect.Pointer && !f.IsExported() {
+			continue // cannot be set
 		}
-		list = collectFields(list, structBehind(f.Type), append(append([]int(nil), index...), f.Index...))
+		list = collectFields(list, above, structBehind(f.Type), append(slices.Clone(index), f.Index...))
 	}
 	return list
 }
@@ -72,24 +78,6 @@ func structBehind(t reflect.Type) reflect.Type {
 		return nil
 	}
 	return t
-}
-
-func hasField(list []structField, name string) bool {
-	for i := range list {
-		if list[i].name == name {
-			return true
-		}
-	}
-	return false
-}
-
-func hasOption(options, want string) bool {
-	for option := range strings.SplitSeq(options, ",") {
-		if option == want {
-			return true
-		}
-	}
-	return false
 }
 
 // omitted reports whether the field's value is left out.
