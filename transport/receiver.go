@@ -11,6 +11,7 @@ type Receiver interface {
 	// message, for transports that have kinds. Message may block, which is
 	// backpressure: the socket is not read meanwhile. It must return soon after the
 	// connection was closed, since the reader goroutine cannot end before it does.
+	// What comes after Conn.Close is not handed on.
 	Message(b []byte, binary bool)
 
 	// Alive says that something was received, be it a part of a message or a

@@ -40,6 +40,7 @@ var rules = []struct {
 	{"a close comes behind a parked write", closeWhileParked},
 	{"only the first of many closes counts", closeFromMany},
 	{"a closed connection takes no write", writeAfterClose},
+	{"a closed connection hands on no message", messageAfterClose},
 	{"a peer that does not read is cut", stuckPeer},
 	{"a close of a stuck peer returns and cuts it", closeOfStuckPeer},
 	{"a peer that does not answer a close is cut", silentPeer},
@@ -239,6 +240,17 @@ func writeAfterClose(t *testing.T, dial Dial) {
 	s.end(t, codec.CauseNormal)
 	if done, err := s.conn.Write(s.frame(document(0, 10))); done || !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("Write after the end: %v, %v", done, err)
+	}
+}
+
+func messageAfterClose(t *testing.T, dial Dial) {
+	s, p := open(t, dial, Options{}, nil)
+	s.conn.Close(codec.CauseNormal, "")
+	_ = p.Send(document(0, 10)) // a transport may know already that it is closed
+	p.Close(1000)
+	s.end(t, codec.CauseNormal)
+	if n := len(s.inbox); n != 0 {
+		t.Errorf("%d messages after Close", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -204,6 +205,38 @@ func TestPingIsAnsweredByTheClientsTransport(t *testing.T) {
 	}
 }
 
+func TestRawWriterNeverBlocks(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := newRawWriter(server)
+	if raw == nil {
+		t.Skip("not on this system")
+	}
+	for n := 1; n > 0; { // until the socket takes not a byte
+		if n, err = raw.write(make([]byte, 64<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write to a closed socket: %v", err)
+	}
+}
+
 func TestCloseReasonIsShortASCII(t *testing.T) {
 	for _, test := range []struct{ reason, want string }{
 		{"100-200", "100-200"},
@@ -287,6 +320,35 @@ func TestRecordsOfTLSGoOutByThemselves(t *testing.T) {
 	}
 	if err == nil {
 		t.Error("TLS may keep as much as it likes")
+	}
+}
+
+// A TLS client can tell the end of a connection from a cut.
+func TestEndOfTLSIsSaid(t *testing.T) {
+	for _, side := range sides {
+		if !side.tls {
+			continue
+		}
+		t.Run(side.name, func(t *testing.T) {
+			a := newHall()
+			raw, err := net.Dial("tcp", serve(t, side, Config{Acceptor: a}).addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			below := &tap{Conn: raw}
+			c := tls.Client(below, &tls.Config{InsecureSkipVerify: true})
+			t.Cleanup(func() { _ = raw.Close() })
+			w := &wire{t, c, bufio.NewReader(c)}
+			w.upgrade(clientClose(1000, ""))
+			if got, want := w.rest(), closeFrame(1000, ""); !bytes.Equal(got, want) {
+				t.Errorf("sent % X, want % X", got, want)
+			}
+			// Go's client takes an end without the alert too. An alert of TLS 1.3 is a
+			// record of 19 bytes, which nothing else here is.
+			if !below.seen([]byte{0x17, 0x03, 0x03, 0x00, 0x13}) {
+				t.Error("no alert ended the stream")
+			}
+		})
 	}
 }
 

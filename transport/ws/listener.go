@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // NewListener makes TLS connections writable without blocking: it goes below TLS,
@@ -58,6 +59,19 @@ func (h *heldConn) Write(b []byte) (int, error) {
 	}
 	*h.kept = append(*h.kept, b...)
 	return len(b), nil
+}
+
+// SetWriteDeadline is for what TLS writes itself. Once held that takes no time, and
+// the deadline that TLS leaves behind when it says goodbye would fail the writing
+// of what was kept.
+func (h *heldConn) SetWriteDeadline(t time.Time) error {
+	h.mu.Lock()
+	held := h.held
+	h.mu.Unlock()
+	if held {
+		return nil
+	}
+	return h.Conn.SetWriteDeadline(t)
 }
 
 // hold begins the keeping. No write may be going on.

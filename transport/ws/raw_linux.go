@@ -44,14 +44,20 @@ func newRawWriter(c net.Conn) *rawWriter {
 // write returns how much the socket took; less than all without an error means
 // that it is full.
 func (w *rawWriter) write(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
 	w.b, w.n, w.errno = b, 0, 0
 	err := w.raw.Write(w.try)
 	w.b = nil
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case w.errno == 0 || w.errno == syscall.EAGAIN:
+	}
+	switch w.errno {
+	case 0:
 		return w.n, nil
+	case syscall.EAGAIN, syscall.EINTR:
+		return 0, nil // the caller goes on in a way that waits
 	}
 	return 0, os.NewSyscallError("write", w.errno)
 }
@@ -59,17 +65,9 @@ func (w *rawWriter) write(b []byte) (int, error) {
 // tryOnce never asks to wait. RawSyscall spares the scheduler's bookkeeping for
 // calls that block, which this one does not.
 func (w *rawWriter) tryOnce(fd uintptr) bool {
-	if len(w.b) == 0 {
-		return true
+	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&w.b[0])), uintptr(len(w.b)))
+	if w.errno = errno; errno == 0 {
+		w.n = int(n)
 	}
-	for {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&w.b[0])), uintptr(len(w.b)))
-		if errno == syscall.EINTR {
-			continue
-		}
-		if w.errno = errno; errno == 0 {
-			w.n = int(n)
-		}
-		return true
-	}
+	return true
 }

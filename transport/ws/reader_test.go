@@ -64,9 +64,13 @@ func (w *witness) Closed(cause codec.Cause) { w.closed = append(w.closed, cause)
 // what the client was sent after the handshake.
 func read(t *testing.T, b []byte, step int) (*witness, []byte) {
 	t.Helper()
+	return play(t, &script{in: b, step: step})
+}
+
+func play(t *testing.T, s *script) (*witness, []byte) {
+	t.Helper()
 	w := new(witness)
 	h := NewHandler(Config{Acceptor: w, MaxMessageBytes: testLimit})
-	s := &script{in: b, step: step}
 	u := upgrade{key: "AAAAAAAAAAAAAAAAAAAAAA==", protocol: h.config.Protocols[0]}
 	r := h.newReader(s, bufio.NewReader(bytes.NewReader(nil)), u)
 	var err error
@@ -158,5 +162,48 @@ func TestB009_TextIsCheckedAsAMessageNotAsFragments(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// B004: http-kit/http-kit#259, brazilofmux/tinymux#792 (F1). Unread bytes would
+// make a reset of the closing, and the reset could overtake the close frame.
+func TestB004_WhatComesAfterTheEndIsThrownAway(t *testing.T) {
+	for _, end := range [][]byte{clientClose(1000, ""), {0xFF}, clientFrame(0x81, []byte("\xFF"))} {
+		c := &script{in: append(end, make([]byte, 1<<20)...), step: 1 << 10}
+		play(t, c)
+		if len(c.in) > 0 {
+			t.Errorf("after % X %d bytes were left unread", end, len(c.in))
+		}
+	}
+	c := &script{in: append(clientClose(1000, ""), make([]byte, 2*lingerBytes)...), step: 1 << 10}
+	play(t, c)
+	if len(c.in) < lingerBytes-(64<<10) {
+		t.Errorf("a peer that does not stop was read on: %d bytes left", len(c.in))
+	}
+}
+
+// dated is a socket that keeps the last write deadline.
+type dated struct {
+	script
+	deadlines []time.Time
+}
+
+func (d *dated) SetWriteDeadline(t time.Time) error {
+	d.deadlines = append(d.deadlines, t)
+	return nil
+}
+
+func TestParkedWriteLeavesNoDeadlineBehind(t *testing.T) {
+	d := new(dated)
+	s := newSocket(d)
+	rest, err := s.attempt([]byte("x"))
+	if err != nil || rest == nil {
+		t.Fatalf("attempt on a foreign connection: %v, %v", rest, err)
+	}
+	if err := s.finish(rest, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.deadlines) != 2 || d.deadlines[0].IsZero() || !d.deadlines[1].IsZero() {
+		t.Errorf("deadlines %v, want one, then none", d.deadlines)
 	}
 }
