@@ -314,12 +314,27 @@ func TestRecordsOfTLSGoOutByThemselves(t *testing.T) {
 	}
 	soon(t, g.messages, "the message")
 	waitFor(t, "the record", func() bool { return below.seen([]byte("record of TLS")) })
+}
 
-	for len := 0; len <= maxOwnRecords; len += 1 << 10 {
-		_, err = held.Write(make([]byte, 1<<10))
+func TestRecordsOfTLSAreBounded(t *testing.T) {
+	h := &heldConn{Conn: new(script)}
+	h.hold()
+	write := func(n int) error {
+		_, err := h.Write(make([]byte, n))
+		return err
 	}
-	if err == nil {
+	if err := write(maxOwnRecords); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(1); err == nil {
 		t.Error("TLS may keep as much as it likes")
+	}
+	if b := h.take(); len(*b) != maxOwnRecords || h.waiting() {
+		t.Errorf("%d bytes were kept", len(*b))
+	}
+	h.permit(64 << 10)
+	if err := write(64<<10 + maxOwnRecords); err != nil {
+		t.Errorf("a write beside TLS's own records: %v", err)
 	}
 }
 

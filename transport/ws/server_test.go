@@ -29,13 +29,31 @@ type side struct {
 	name string
 	tls  bool
 	wrap func(net.Listener) net.Listener // around the TCP listener, below TLS
+
+	narrow bool // small buffers in the kernel, so that little data fills them
 }
 
 var sides = []side{
-	{"tcp", false, func(l net.Listener) net.Listener { return l }},
-	{"tls", true, NewListener},
-	{"foreign", false, func(l net.Listener) net.Listener { return opaque{l} }},
-	{"foreign tls", true, func(l net.Listener) net.Listener { return l }},
+	{name: "tcp", wrap: func(l net.Listener) net.Listener { return l }},
+	{name: "tls", tls: true, wrap: NewListener},
+	{name: "foreign", wrap: func(l net.Listener) net.Listener { return opaque{l} }},
+	{name: "foreign tls", tls: true, wrap: func(l net.Listener) net.Listener { return l }},
+}
+
+func narrow(c net.Conn) error {
+	tcp := c.(*net.TCPConn)
+	return errors.Join(tcp.SetReadBuffer(64<<10), tcp.SetWriteBuffer(64<<10))
+}
+
+// narrowListener narrows what it accepts.
+type narrowListener struct{ net.Listener }
+
+func (l narrowListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return c, narrow(c)
 }
 
 // opaque hides what its connections are.
@@ -66,6 +84,10 @@ func serveHTTP(t testing.TB, s side, h *Handler, outer http.Handler) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	addr := l.Addr().String()
+	if s.narrow {
+		l = narrowListener{l}
+	}
 	server := &http.Server{Handler: outer, ErrorLog: log.New(io.Discard, "", 0)}
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -81,7 +103,7 @@ func serveHTTP(t testing.TB, s side, h *Handler, outer http.Handler) *site {
 		serving.Wait()
 		h.Close()
 	})
-	return &site{s, h, l.Addr().String()}
+	return &site{s, h, addr}
 }
 
 var certificate = func() func(testing.TB) tls.Certificate {
@@ -117,7 +139,16 @@ func (s *site) dial(t testing.TB, o *websocket.DialOptions) (*websocket.Conn, *h
 	if o == nil {
 		o = &websocket.DialOptions{Subprotocols: []string{"pulse.v1.json"}}
 	}
-	h := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	h := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err == nil && s.narrow {
+				err = narrow(c)
+			}
+			return c, err
+		},
+	}
 	t.Cleanup(h.CloseIdleConnections)
 	o.HTTPClient = &http.Client{Transport: h}
 	scheme := "ws://"
@@ -134,6 +165,7 @@ func (s *site) dial(t testing.TB, o *websocket.DialOptions) (*websocket.Conn, *h
 
 func TestConformance(t *testing.T) {
 	for _, side := range sides {
+		side.narrow = true
 		t.Run(side.name, func(t *testing.T) {
 			transporttest.Test(t, func(t *testing.T, a transport.Acceptor, o transporttest.Options) transporttest.Peer {
 				site := serve(t, side, Config{
