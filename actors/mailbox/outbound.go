@@ -67,6 +67,7 @@ type Outbound struct {
 	items   int
 	bytes   int
 	control int   // control frames that are no replies
+	charged int   // entries that the ledger has booked, at least items
 	held    int64 // bytes charged because the socket is full
 	behind  int   // slots that wait to be fed
 	state   outState
@@ -377,6 +378,7 @@ func (o *Outbound) end() {
 		o.giveBack()
 	}
 	o.unhold()
+	o.discharge(0)
 }
 
 func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
@@ -409,14 +411,8 @@ func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind 
 	if kind == reply {
 		e.Item.slot = 0
 	}
-	o.account.Force(backpressure.EntryBytes)
+	o.force(size)
 	o.queues().lane[lane].PushReserved(e)
-	o.items++
-	o.bytes += size
-	if o.state.has(parked) {
-		o.account.Force(int64(size))
-		o.held += int64(size)
-	}
 }
 
 // offer pushes one event within the bounds, by its policy. Under mu.
@@ -439,14 +435,13 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 	}
 	if o.items == 0 {
-		o.account.Force(o.price(size))
+		o.force(size)
 	}
-	if o.state.has(parked) {
-		o.held += int64(size)
+	if d.Policy != backpressure.CoalesceLatest {
+		lane.PushReserved(e) // the bounds are those of all lanes together, just seen to
+		return true
 	}
-	o.items++
-	o.bytes += size
-	var room [4]backpressure.Entry[outEntry]
+	var room [1]backpressure.Entry[outEntry]
 	outcome, removed := lane.Push(e, d.Policy, room[:0])
 	for _, old := range removed {
 		o.popped(old)
@@ -460,27 +455,62 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	return true
 }
 
+// chunk is how many entries are booked at once, and base how many stay booked
+// while the queue is empty, so that a member who keeps up costs the ledger, which
+// all sessions share, nothing per frame.
+const (
+	chunk = 16
+	base  = 4
+)
+
 // charge books one more frame, if the session's and the ledger's bounds allow.
 func (o *Outbound) charge(size int) bool {
-	return o.items < o.cfg.Items && o.bytes+size <= o.cfg.Bytes && o.account.Charge(o.price(size))
-}
-
-// price is what the ledger is charged for a queued frame: its entry, and its
-// bytes only while this session's socket is full. Frames are shared, and those
-// who drain hold them for a moment.
-func (o *Outbound) price(size int) int64 {
-	if o.state.has(parked) {
-		return backpressure.EntryBytes + int64(size)
+	if o.items >= o.cfg.Items || o.bytes+size > o.cfg.Bytes {
+		return false
 	}
-	return backpressure.EntryBytes
+	if o.items == o.charged {
+		if !o.account.Charge(chunk * backpressure.EntryBytes) {
+			return false
+		}
+		o.charged += chunk
+	}
+	if o.state.has(parked) {
+		if !o.account.Charge(int64(size)) {
+			return false
+		}
+		o.held += int64(size)
+	}
+	o.items++
+	o.bytes += size
+	return true
 }
 
-// popped books an entry that has left the queue, whichever way.
+// force books one more frame whatever the bounds say: its place was promised.
+func (o *Outbound) force(size int) {
+	if o.items == o.charged {
+		n := chunk
+		if o.charged == 0 {
+			n = base
+		}
+		o.account.Force(int64(n) * backpressure.EntryBytes)
+		o.charged += n
+	}
+	if o.state.has(parked) {
+		o.account.Force(int64(size))
+		o.held += int64(size)
+	}
+	o.items++
+	o.bytes += size
+}
+
+// popped books an entry that has left the queue, whichever way. Its bytes were
+// charged only if the socket is full: frames are shared, and those who drain
+// hold them for a moment.
 func (o *Outbound) popped(e backpressure.Entry[outEntry]) {
 	o.items--
 	o.bytes -= e.Size
-	o.account.Release(o.price(e.Size))
 	if o.state.has(parked) {
+		o.account.Release(int64(e.Size))
 		o.held -= int64(e.Size)
 	}
 	switch e.Item.kind &^ markBit {
@@ -488,6 +518,14 @@ func (o *Outbound) popped(e backpressure.Entry[outEntry]) {
 		o.owed.Add(-1)
 	case unasked:
 		o.control--
+	}
+}
+
+// discharge gives the ledger back all but keep entries.
+func (o *Outbound) discharge(keep int) {
+	if o.charged > keep {
+		o.account.Release(int64(o.charged-keep) * backpressure.EntryBytes)
+		o.charged = keep
 	}
 }
 
@@ -543,6 +581,7 @@ func (o *Outbound) giveBack() {
 		o.q.pick = backpressure.Picker{}
 		o.cfg.queues.Put(o.q)
 		o.q = nil
+		o.discharge(base)
 	}
 }
 

@@ -54,30 +54,25 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 	if o.q == nil || o.first != nil {
 		return buf, frames
 	}
-	lanes := backpressure.Ready(1<<backpressure.Lanes - 1)
-	if t.Control {
-		lanes = backpressure.Ready(0).With(backpressure.Control)
+	var lanes backpressure.Ready
+	for l := range backpressure.Lane(backpressure.Lanes) {
+		if o.q.lane[l].Len() > 0 && (l == backpressure.Control || !t.Control) {
+			lanes = lanes.With(l)
+		}
 	}
 	for frames < scheduler.WriteFrames {
-		ready := lanes
-		for l := range backpressure.Lane(backpressure.Lanes) {
-			if o.q.lane[l].Len() == 0 {
-				ready &^= 1 << l
-			}
-		}
-		l, ok := o.q.pick.Pick(ready)
+		l, ok := o.q.pick.Pick(lanes)
 		if !ok {
 			break
 		}
-		e, _ := o.q.lane[l].Front()
-		if o.waits(&e.Item) {
+		q := &o.q.lane[l]
+		if e, ok := q.Front(); !ok || o.waits(&e.Item) {
 			lanes &^= 1 << l
 			continue
-		}
-		if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
+		} else if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
 			break
 		}
-		e, outcome, _ := o.q.lane[l].Pop(t.Now())
+		e, outcome, _ := q.Pop(t.Now())
 		o.popped(e)
 		if outcome == backpressure.Expired {
 			o.dropped(l, 0, outcome)

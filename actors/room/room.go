@@ -387,6 +387,9 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 	case *message.Join:
 		m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
 		m.M.Ended()
+		if left, ok := m.M.Place.(*member); ok && left.leaving {
+			m.M.ReplyLeave(nil) // it overtook its join, and waited for that to be answered
+		}
 	case *mailbox.Raised:
 		switch owner := m.Owner.(type) {
 		case *message.Membership:
