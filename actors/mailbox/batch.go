@@ -1,6 +1,8 @@
 package mailbox
 
 import (
+	"sync/atomic"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/yaza-dev/pulse/backpressure"
@@ -23,6 +25,8 @@ type Batch struct {
 	taken   int32
 	bytes   int32
 	signals int32
+
+	halted atomic.Bool // paused, suspended or closed since the batch began
 }
 
 // checkEvery is how many messages pass between two looks at the clock.
@@ -39,67 +43,96 @@ func (b *Batch) Turn() *scheduler.Turn { return b.turn }
 // its bounds are reached, or the mailbox was paused, suspended or closed
 // meanwhile. A signal comes as *Raised. Expired messages do not show up.
 func (b *Batch) Next() (msg any, ok bool) {
-	m := b.m
 	b.current = nil
 	for b.taken < scheduler.BatchMessages && b.bytes < scheduler.BatchBytes {
 		if b.taken%checkEvery == checkEvery-1 && b.turn.Overdue() {
 			return nil, false
 		}
-		m.mu.Lock()
-		msg, why := b.take()
-		m.mu.Unlock()
-		switch why {
-		case nothing:
-			return nil, false
-		case message:
-			b.current = msg
-			return msg, true
-		case expired:
-			m.drop(msg, backpressure.Expired)
+		if !b.claims() || b.halted.Load() {
+			if s := b.refill(); s != nil {
+				b.taken++
+				b.current = s
+				return s, true
+			}
+			if !b.claims() {
+				return nil, false
+			}
 		}
+		q := b.m.q // stays while there are claims
+		c := &q.claimed[q.at]
+		msg, size, expires := c.Item, c.Size, c.Expires
+		*c = claim{}
+		q.at++
+		b.taken++
+		b.bytes += int32(size)
+		if expires != 0 && expires <= b.turn.Now() {
+			b.m.drop(bare(msg), backpressure.Expired)
+			continue
+		}
+		b.current = msg
+		return msg, true
 	}
 	return nil, false
 }
 
-// verdict is what take found.
-type verdict uint8
+// claims reports whether there are messages that the worker has taken out of
+// the lanes for this batch and not yet handed out. On the worker.
+func (b *Batch) claims() bool { return b.turn != nil && b.m.q != nil && b.m.q.at < b.m.q.n }
 
-const (
-	nothing verdict = iota // or nothing that may be handed out now
-	message
-	expired
-)
-
-// take removes the next message from its queue. Under mu.
-func (b *Batch) take() (any, verdict) {
+// refill gets what comes next: a signal, or else claims for as many messages as
+// the batch still may take, if there are any.
+func (b *Batch) refill() *Raised {
 	m := b.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b.unclaim()
 	if m.state.has(suspended | closed) {
-		return nil, nothing
+		return nil
 	}
 	ready := b.ready()
 	if ready == 0 || b.signals < signalShare {
 		if s := m.signals.pop(); s != nil {
 			b.signals++
-			b.taken++
-			return &s.raised, message
+			return &s.raised
 		}
 	}
-	l, ok := m.picker.Pick(ready)
-	if !ok {
-		return nil, nothing
+	q, bytes := m.q, b.bytes
+	most := min(claimMost, scheduler.BatchMessages-int(b.taken))
+	for q != nil && q.n < most && bytes < scheduler.BatchBytes {
+		l, ok := m.picker.Pick(b.ready())
+		if !ok {
+			break
+		}
+		e := m.pop(l)
+		if f, ok := e.Item.(*foreign); ok {
+			if q.n > 0 {
+				m.unpop(l, e)
+			} else {
+				b.single = f.msg
+				m.queued++ // it still waits
+			}
+			break
+		}
+		bytes += int32(e.Size)
+		q.claimed[q.n] = claim{e, l}
+		q.n++
 	}
-	e, o := m.pop(l, b.turn.Now())
-	b.taken++
-	b.bytes += int32(e.Size)
-	if o == backpressure.Expired {
-		return bare(e.Item), expired
+	return nil
+}
+
+// unclaim returns what was not handed out to the front of the lanes, in order.
+// Under mu.
+func (b *Batch) unclaim() {
+	q := b.m.q
+	if q == nil {
+		return
 	}
-	if f, ok := e.Item.(*foreign); ok {
-		b.single = f.msg
-		m.queued++ // it still waits
-		return nil, nothing
+	for q.n > q.at {
+		q.n--
+		b.m.unpop(q.claimed[q.n].lane, q.claimed[q.n].Entry)
+		q.claimed[q.n] = claim{}
 	}
-	return e.Item, message
+	q.at, q.n = 0, 0
 }
 
 // ready are the lanes that may be served in this turn. Under mu.
@@ -119,7 +152,14 @@ func (b *Batch) ready() backpressure.Ready {
 // False: the actor panicked.
 func (b *Batch) run(t *scheduler.Turn) bool {
 	b.turn, b.taken, b.bytes, b.signals = t, 0, 0, 0
-	ok := b.m.guard(b.deliver) && b.m.guard(b.deliverSingle)
+	b.halted.Store(false) // what happened before is seen by the first refill
+	ok := b.m.guard(b.deliver)
+	if b.claims() {
+		b.m.mu.Lock()
+		b.unclaim()
+		b.m.mu.Unlock()
+	}
+	ok = ok && b.m.guard(b.deliverSingle)
 	t.Spend(int(b.taken), int(b.bytes))
 	b.turn, b.current = nil, nil
 	return ok

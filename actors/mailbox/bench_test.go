@@ -69,7 +69,7 @@ func newBench(b *testing.B) *bench {
 }
 
 func (s *bench) ours() *mailbox.Mailbox {
-	m := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: 1 << 16, Bytes: 1 << 30})
+	m := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: 1 << 30, Bytes: 1 << 30})
 	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return receiver{s.tally} },
 		actor.WithMailbox(func() actor.Mailbox { return m })))
 	return m

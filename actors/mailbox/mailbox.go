@@ -24,6 +24,10 @@ type Config struct {
 	Items  int // bound of each lane but control, in messages
 	Bytes  int // bound of each lane but control, in bytes
 
+	// Lanes lends the queues. Nil: the mailbox makes its own at the first post
+	// and keeps them.
+	Lanes *LanePool
+
 	// Account is charged 32 bytes and the message's size for every queued
 	// message; a post that it refuses is Backpressured. Nil: not charged.
 	Account *backpressure.Account
@@ -58,6 +62,7 @@ type Item struct {
 type Mailbox struct {
 	// immutable
 	pool    *scheduler.Pool
+	lend    *LanePool
 	account *backpressure.Account
 	removed func(msg any, o backpressure.Outcome)
 	sink    Sink
@@ -74,11 +79,11 @@ type Mailbox struct {
 	// guarded by mu
 	mu       sync.Mutex
 	invoker  actor.MessageInvoker
-	lanes    [backpressure.Lanes]*lane // made at a lane's first post
+	q        *lanes // nil: nothing waits
 	signals  signalList
 	system   systemQueue
 	reserved int32               // reservations granted and not yet used
-	queued   int32               // messages in all lanes, and the batch's single one
+	queued   int32               // messages in the lanes, and the batch's single one
 	picker   backpressure.Picker // which lane is next
 	ready    backpressure.Ready  // lanes that are not empty
 	state    state
@@ -99,11 +104,8 @@ const (
 
 func (s state) has(any state) bool { return s&any != 0 }
 
-// lane is one bounded queue of messages. A message that came through the PID is
-// a *foreign.
-type lane = backpressure.Queue[any]
-
-// foreign is a message that protoactor has to see alone.
+// foreign is how a message that came through the PID waits in its lane:
+// protoactor has to see it alone.
 type foreign struct{ msg any }
 
 // New makes a mailbox that takes posts at once. Nothing runs before Start,
@@ -111,6 +113,7 @@ type foreign struct{ msg any }
 func New(cfg Config) *Mailbox {
 	m := &Mailbox{
 		pool:    cfg.Pool,
+		lend:    cfg.Lanes,
 		account: cfg.Account,
 		removed: cfg.Removed,
 		sink:    cfg.Sink,

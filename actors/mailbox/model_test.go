@@ -28,6 +28,18 @@ type posted struct {
 	id   int
 	lane backpressure.Lane
 	Item
+	// loose: it may have been claimed by a batch that was interrupted. It has its
+	// place back, but newer ones need not be coalesced into it.
+	loose bool
+}
+
+// loosen is what an interrupted batch does to what waits.
+func (m *model) loosen() {
+	for _, lane := range m.lanes {
+		for _, p := range lane {
+			p.loose = true
+		}
+	}
 }
 
 func (m *model) limits(l backpressure.Lane) (items, bytes int) {
@@ -44,7 +56,9 @@ func (m *model) size(l backpressure.Lane) (n int) {
 	return n
 }
 
-func (m *model) post(p *posted, reserved bool) backpressure.Outcome {
+// post predicts the outcome. replaced is the older one that the mailbox found,
+// or -1; it decides where the model leaves it open.
+func (m *model) post(p *posted, reserved bool, replaced any) backpressure.Outcome {
 	if reserved {
 		m.reserved--
 	}
@@ -63,6 +77,9 @@ func (m *model) post(p *posted, reserved bool) backpressure.Outcome {
 	if p.Policy == backpressure.CoalesceLatest && p.Key != 0 {
 		for i, old := range *lane {
 			if old.Policy != backpressure.CoalesceLatest || old.Key != p.Key {
+				continue
+			}
+			if old.loose && old.id != replaced {
 				continue
 			}
 			if m.size(p.lane)-old.Size+p.Size > bytes {
@@ -150,9 +167,11 @@ func runModel(t *testing.T, seed uint64) {
 		if pauseIn--; pauseIn == 0 {
 			r.m.Pause()
 			m.paused = true
+			m.loosen()
 		}
 		if panicIn--; panicIn == 0 {
 			m.suspended = true
+			m.loosen()
 			panic("model")
 		}
 	}
@@ -196,13 +215,17 @@ func runModel(t *testing.T, seed uint64) {
 		if reserved {
 			p.Key, p.Policy = 0, backpressure.Reject
 		}
-		expect := m.post(p, reserved)
 		var got backpressure.Outcome
 		if reserved {
 			got = r.m.PostReserved(p.lane, p.Item)
 		} else {
 			got = r.m.Post(p.lane, p.Item)
 		}
+		var replaced any = -1
+		if got == backpressure.Coalesced {
+			replaced = r.removed[len(r.removed)-1].msg
+		}
+		expect := m.post(p, reserved, replaced)
 		want(t, fmt.Sprintf("outcome of %+v", *p), got, expect)
 		settle()
 	}

@@ -80,7 +80,7 @@ func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpre
 	if m.account != nil && !m.account.Charge(cost) {
 		return backpressure.Backpressured, removed
 	}
-	o, removed := m.lane(l).Push(e, p, removed)
+	o, removed := m.queues().queue[l].Push(e, p, removed)
 	if !o.Took() {
 		m.refund(cost)
 		return o, removed
@@ -98,15 +98,15 @@ func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
 	if m.account != nil {
 		m.account.Force(int64(backpressure.EntryBytes + e.Size))
 	}
-	m.lane(l).PushReserved(e)
+	m.queues().queue[l].PushReserved(e)
 	m.queued++
 	m.ready = m.ready.With(l)
 }
 
 // pop takes the front of a lane that is not empty. Under mu.
-func (m *Mailbox) pop(l backpressure.Lane, now int64) (backpressure.Entry[any], backpressure.Outcome) {
-	q := m.lanes[l]
-	e, o, ok := q.Pop(now)
+func (m *Mailbox) pop(l backpressure.Lane) backpressure.Entry[any] {
+	q := &m.q.queue[l]
+	e, _, ok := q.Pop(0) // deadlines are checked when it is handed out
 	if !ok {
 		panic("mailbox: an empty lane is marked ready")
 	}
@@ -115,7 +115,18 @@ func (m *Mailbox) pop(l backpressure.Lane, now int64) (backpressure.Entry[any], 
 	if q.Len() == 0 {
 		m.ready &^= 1 << l
 	}
-	return e, o
+	return e
+}
+
+// unpop returns what was popped and not handed out to the front of its lane.
+// Under mu.
+func (m *Mailbox) unpop(l backpressure.Lane, e backpressure.Entry[any]) {
+	if m.account != nil {
+		m.account.Force(int64(backpressure.EntryBytes + e.Size))
+	}
+	m.q.queue[l].PushFront(e)
+	m.queued++
+	m.ready = m.ready.With(l)
 }
 
 func (m *Mailbox) refund(n int64) {
@@ -124,17 +135,20 @@ func (m *Mailbox) refund(n int64) {
 	}
 }
 
-// lane is the queue of l, which most idle actors have never needed. Under mu.
-func (m *Mailbox) lane(l backpressure.Lane) *lane {
-	if m.lanes[l] == nil {
-		items, bytes := int(m.items), int(m.bytes)
-		if l == backpressure.Control {
-			items, bytes = ControlItems, ControlBytes
-		}
-		q := backpressure.NewQueue[any](items, bytes)
-		m.lanes[l] = &q
+// queues are the lanes, borrowed at need. Under mu.
+func (m *Mailbox) queues() *lanes {
+	if m.q == nil {
+		m.q = m.lend.get(int(m.items), int(m.bytes))
 	}
-	return m.lanes[l]
+	return m.q
+}
+
+// giveBack returns borrowed lanes that are empty. Under mu, outside of a batch.
+func (m *Mailbox) giveBack() {
+	if m.q != nil && m.ready == 0 && m.lend != nil {
+		m.lend.pool.Put(m.q)
+		m.q = nil
+	}
 }
 
 // Reserve grants n slots for messages that must not be refused later, such as
@@ -178,9 +192,7 @@ func (m *Mailbox) drop(msg any, o backpressure.Outcome) {
 // actor, for instance while its handler waits for its restart. The message in
 // hand is the batch's last.
 func (m *Mailbox) Pause() {
-	m.mu.Lock()
-	m.state |= paused
-	m.mu.Unlock()
+	m.set(paused)
 }
 
 // Resume ends Pause. Callable from any goroutine.
@@ -201,10 +213,10 @@ func (m *Mailbox) Resume() {
 func (m *Mailbox) CloseIfIdle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.queued > 0 || m.signals.waiting() || m.reserved > 0 {
+	if m.queued > 0 || m.batch.claims() || m.signals.waiting() || m.reserved > 0 {
 		return m.state.has(closed)
 	}
-	m.state |= closed
+	m.add(closed)
 	return true
 }
 
@@ -212,10 +224,10 @@ func (m *Mailbox) CloseIfIdle() bool {
 func (m *Mailbox) Depth(l backpressure.Lane) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.lanes[l] == nil {
+	if m.q == nil {
 		return 0
 	}
-	return m.lanes[l].Len()
+	return m.q.queue[l].Len()
 }
 
 // UserMessageCount is how many messages wait in all lanes.

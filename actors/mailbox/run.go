@@ -33,7 +33,7 @@ func (m *Mailbox) Start() {
 func (m *Mailbox) PostSystemMessage(msg any) {
 	m.mu.Lock()
 	if _, ok := msg.(*actor.Stop); ok {
-		m.state |= closed
+		m.add(closed)
 	}
 	m.system.push(msg)
 	run := m.state&(started|awake) == started
@@ -84,6 +84,7 @@ func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
 	m.mu.Lock()
 	if more = more || m.pending(); !more {
 		m.state &^= awake
+		m.giveBack()
 	}
 	control := more && m.runnable() && (m.signals.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
 	m.mu.Unlock()
@@ -232,8 +233,7 @@ func (m *Mailbox) leftover() (msg any, ok bool) {
 	}
 	for l := range backpressure.Lane(backpressure.Lanes) {
 		if m.ready.Has(l) {
-			e, _ := m.pop(l, 0)
-			return bare(e.Item), true
+			return bare(m.pop(l).Item), true
 		}
 	}
 	return nil, false
@@ -247,9 +247,15 @@ func bare(msg any) any {
 	return msg
 }
 
+// add adds to the state, and interrupts the batch that may be running. Under mu.
+func (m *Mailbox) add(s state) {
+	m.state |= s
+	m.batch.halted.Store(true)
+}
+
 func (m *Mailbox) set(s state) {
 	m.mu.Lock()
-	m.state |= s
+	m.add(s)
 	m.mu.Unlock()
 }
 
