@@ -45,6 +45,7 @@ var rules = []struct {
 	{"a close of a stuck peer returns and cuts it", closeOfStuckPeer},
 	{"a peer that does not answer a close is cut", silentPeer},
 	{"a cut is abrupt", cutByServer},
+	{"a peer that vanishes ends a parked write", cutWhileParked},
 	{"the peer's end is told once", peerEnds},
 	{"a receiver that blocks stops the reading", backpressure},
 	{"a receiver that panics ends its connection only", panicIsContained},
@@ -293,6 +294,19 @@ func cutByServer(t *testing.T, dial Dial) {
 	s.conn.Close(codec.CauseAbrupt, "")
 	s.end(t, codec.CauseAbrupt)
 	expectClose(t, p, 1006)
+}
+
+func cutWhileParked(t *testing.T, dial Dial) {
+	s, p := open(t, dial, Options{}, nil)
+	s.park(t)
+	p.Cut()
+	if err := within(t, s.ready, "ready"); err == nil {
+		t.Error("ready(nil) of a peer that is gone")
+	}
+	s.end(t, codec.CauseAbrupt)
+	if got := s.readies.Load(); got != s.parks {
+		t.Errorf("%d calls of ready for %d parked writes", got, s.parks)
+	}
 }
 
 func peerEnds(t *testing.T, dial Dial) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
 	"github.com/yaza-dev/pulse/codec"
@@ -206,34 +207,96 @@ func TestPingIsAnsweredByTheClientsTransport(t *testing.T) {
 }
 
 func TestRawWriterNeverBlocks(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for network, addr := range map[string]string{"tcp": "127.0.0.1:0", "unix": t.TempDir() + "/socket"} {
+		t.Run(network, func(t *testing.T) {
+			l, err := net.Listen(network, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			client, err := net.Dial(network, l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			server, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := newRawWriter(server)
+			if raw == nil {
+				t.Skip("not on this system")
+			}
+			for n := 1; n > 0; { // until the socket takes not a byte
+				if n, err = raw.write(make([]byte, 64<<10)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := raw.write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("write to a closed socket: %v", err)
+			}
+		})
 	}
-	defer func() { _ = l.Close() }()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw := newRawWriter(server)
-	if raw == nil {
-		t.Skip("not on this system")
-	}
-	for n := 1; n > 0; { // until the socket takes not a byte
-		if n, err = raw.write(make([]byte, 64<<10)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := raw.write([]byte("x")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write to a closed socket: %v", err)
+}
+
+// A pong may only go out between frames, however the writes are cut up by a socket
+// that is full. The client is strict about frames.
+func TestPongsNeverGoOutWithinAFrame(t *testing.T) {
+	for _, side := range sides {
+		side.narrow = true
+		t.Run(side.name, func(t *testing.T) {
+			a := newHall()
+			c, _, err := serve(t, side, Config{Acceptor: a}).dial(t, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := soon(t, a.guests, "Accept")
+			ready := make(chan error, 1)
+			g.conn.OnReady(func(err error) { ready <- err })
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			const n, size = 200, 40 << 10
+			var parks, pongs int
+			var both sync.WaitGroup
+			both.Go(func() {
+				for i := range n {
+					done, err := g.conn.Write(g.conn.Framing().Wrap(nil, bytes.Repeat([]byte{'a' + byte(i%26)}, size)))
+					if err == nil && !done {
+						parks++
+						err = <-ready
+					}
+					if err != nil {
+						t.Errorf("write %d: %v", i, err)
+						break
+					}
+				}
+				g.conn.Close(codec.CauseNormal, "")
+			})
+			both.Go(func() {
+				for c.Ping(ctx) == nil {
+					pongs++
+				}
+			})
+			for i := range n {
+				_, b, err := c.Read(ctx)
+				if err != nil {
+					t.Fatalf("read %d: %v", i, err)
+				}
+				if want := bytes.Repeat([]byte{'a' + byte(i%26)}, size); !bytes.Equal(b, want) {
+					t.Fatalf("message %d is damaged", i)
+				}
+			}
+			if _, _, err := c.Read(ctx); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+				t.Errorf("end: %v", err)
+			}
+			both.Wait()
+			if parks == 0 || pongs == 0 {
+				t.Errorf("%d parked writes and %d pongs: nothing was tested", parks, pongs)
+			}
+		})
 	}
 }
 
