@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"testing"
+
+	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
+	"github.com/yaza-dev/pulse/engine"
+)
+
+// limitsOf maps a configuration that one flag changes.
+func limitsOf(t *testing.T, flags ...config.Flag) engine.Config {
+	t.Helper()
+	c, err := config.Load(config.Sources{Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := engineConfig(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Every setting of this build moves exactly one field of the engine's
+// configuration; one that moves none would be an idle knob.
+func TestEverySettingReachesTheEngine(t *testing.T) {
+	base := limitsOf(t)
+	elsewhere := map[string]string{ // settings that the program itself acts on
+		"listen": "node", "internal.listen": "node", "node.drain_timeout": "node",
+		"tls.cert_file": "serve", "tls.key_file": "serve", "log.level": "logger", "log.format": "logger",
+		"origins": "below", "allow_missing_origin": "below",
+		"auth.jwt.issuer": "auth", "auth.jwt.audience": "auth", "auth.jwt.tenant_claim": "auth", "auth.jwt.leeway": "auth",
+	}
+	other := map[string]string{ // values that keep the limits between limits
+		"transport.max_message_bytes": "32KiB", "transport.max_frame_bytes": "500KiB", "session.queue.bytes": "2MiB",
+	}
+	for _, s := range config.Settings() {
+		value := other[s.Path]
+		for _, candidate := range []string{"7", "7s", "7MiB"} {
+			if value != "" {
+				break
+			}
+			if _, err := config.Load(config.Sources{Flags: []config.Flag{{Name: s.Path, Value: candidate}}}); err == nil {
+				value = candidate
+			}
+		}
+		if value == "" || elsewhere[s.Path] != "" {
+			continue // a setting of a later build, or not the engine's
+		}
+		changed := limitsOf(t, config.Flag{Name: s.Path, Value: value})
+		n := differences(base.Limits, changed.Limits) + differences(base.TenantDefaults, changed.TenantDefaults)
+		if n != 1 {
+			t.Errorf("%s=%s moves %d fields", s.Path, value, n)
+		}
+	}
+}
+
+func differences(a, b any) (n int) {
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range va.NumField() {
+		if !va.Field(i).Equal(vb.Field(i)) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestOriginsReachTheEngine(t *testing.T) {
+	cfg := limitsOf(t, config.Flag{Name: "origins", Value: "https://a,https://b"}, config.Flag{Name: "allow_missing_origin", Value: "false"})
+	if fmt.Sprint(cfg.Origins) != "[https://a https://b]" || !cfg.RefuseMissingOrigin {
+		t.Errorf("%v %v", cfg.Origins, cfg.RefuseMissingOrigin)
+	}
+}
+
+func TestNoLimitOnNewRoomsIsTold(t *testing.T) {
+	if got := limitsOf(t, config.Flag{Name: "tenant_defaults.new_rooms", Value: "0"}).TenantDefaults.NewRooms; got != -1 {
+		t.Errorf("NewRooms %d", got)
+	}
+}
+
+func TestEveryLimitOfTheEngineIsASetting(t *testing.T) {
+	cfg := limitsOf(t)
+	for _, limits := range []any{cfg.Limits, cfg.TenantDefaults} {
+		v := reflect.ValueOf(limits)
+		for i := range v.NumField() {
+			// Zero means "the engine's default", which only Workers asks for.
+			if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Workers" {
+				t.Errorf("%s is set by nothing", name)
+			}
+		}
+	}
+}

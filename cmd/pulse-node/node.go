@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/yaza-dev/pulse/engine"
+	"github.com/yaza-dev/pulse/transport/ws"
+)
+
+// node is what it takes to run one: an engine and its listeners.
+type node struct {
+	engine           engine.Config
+	listen, internal string
+	// spare: where the internal address is taken, any free port will do.
+	spare            bool
+	tls              *tls.Config // nil: plain
+	handshakeTimeout time.Duration
+	drainTimeout     time.Duration
+	// around wraps the public handler; nil: nothing.
+	around func(http.Handler) http.Handler
+	// ready is called when clients may come, after the line that says so; nil: nothing.
+	ready func()
+}
+
+// runNode runs n until ctx ends, then drains it. It prints where n listens once
+// n is ready.
+func (p *program) runNode(ctx context.Context, n node) error {
+	public, err := net.Listen("tcp", n.listen)
+	if err != nil {
+		return failure{err}
+	}
+	defer public.Close()
+	internal, err := net.Listen("tcp", n.internal)
+	if err != nil && n.spare {
+		internal, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return failure{err}
+	}
+	defer internal.Close()
+
+	e, err := engine.Start(ctx, n.engine)
+	if err != nil {
+		return failure{err}
+	}
+	handler := e.Handler()
+	if n.around != nil {
+		handler = n.around(handler)
+	}
+	servers := [2]*http.Server{
+		n.server(handler, n.tls),
+		n.server(e.InternalHandler(), nil),
+	}
+	ended := make(chan error, len(servers))
+	for i, listener := range [2]net.Listener{public, internal} {
+		go func() { ended <- serveOn(servers[i], listener) }()
+	}
+	scheme := "http"
+	if n.tls != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(p.stdout, "listening public=%s://%s internal=http://%s\n", scheme, reachable(public), reachable(internal))
+	if n.ready != nil {
+		n.ready()
+	}
+
+	running := len(servers)
+	var broken error
+	select {
+	case <-ctx.Done():
+	case broken = <-ended:
+		running--
+	}
+	// The internal listener answers until the very end, so that health can be
+	// watched while the node drains.
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drainTimeout)
+	defer cancel()
+	err = errors.Join(broken, e.Close(drain))
+	for _, s := range servers {
+		err = errors.Join(err, s.Close())
+	}
+	for range running {
+		err = errors.Join(err, <-ended)
+	}
+	return asFailure(err)
+}
+
+func (n node) server(handler http.Handler, tls *tls.Config) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         tls,
+		ReadHeaderTimeout: n.handshakeTimeout,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// What clients do to their own connections is no news to an operator.
+		ErrorLog: slog.NewLogLogger(n.engine.Logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// serveOn serves l until the server is closed.
+func serveOn(s *http.Server, l net.Listener) error {
+	var err error
+	if s.TLSConfig != nil {
+		err = s.ServeTLS(ws.NewListener(l), "", "")
+	} else {
+		err = s.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// reachable returns an address of l that a client on this machine can use.
+func reachable(l net.Listener) string {
+	a := l.Addr().(*net.TCPAddr)
+	if a.IP.IsUnspecified() {
+		return fmt.Sprintf("127.0.0.1:%d", a.Port)
+	}
+	return a.String()
+}
+
+// asFailure marks err, if there is one, as nobody's wrong use.
+func asFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failure{err}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"crypto/tls"
+
+	"github.com/spf13/cobra"
+
+	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
+)
+
+func (p *program) serve() *cobra.Command {
+	var given flags
+	cmd := &cobra.Command{
+		Use:   "serve [--config FILE]",
+		Short: "Run a node",
+		Args:  cobra.NoArgs,
+	}
+	file := cmd.Flags().String("config", "", "configuration, YAML")
+	given.addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given.unknown(cmd, p.args[1:])
+		c, err := config.Load(config.Sources{File: *file, Environ: p.environ, Flags: given.given})
+		if err != nil {
+			return err
+		}
+		certificate, err := loadTLS(c.TLS)
+		if err != nil {
+			return err
+		}
+		log := newLogger(p.stderr, c.Log)
+		if len(c.Auth.JWT.Keys) == 0 {
+			log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
+		}
+		cfg, err := engineConfig(c, log)
+		if err != nil {
+			return err
+		}
+		return p.runNode(cmd.Context(), node{
+			engine:           cfg,
+			listen:           c.Listen,
+			internal:         c.Internal.Listen,
+			tls:              certificate,
+			handshakeTimeout: c.Transport.HandshakeTimeout,
+			drainTimeout:     c.Node.DrainTimeout,
+		})
+	}
+	return cmd
+}
+
+// loadTLS reads the certificate, or returns nil where none is configured.
+func loadTLS(c config.TLS) (*tls.Config, error) {
+	if c.CertFile == "" {
+		return nil, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		return nil, config.Faults{{Key: "tls", Source: c.CertFile + ", " + c.KeyFile, Problem: err.Error()}}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
+}
