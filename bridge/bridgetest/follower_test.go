@@ -115,6 +115,12 @@ func TestFollower(t *testing.T) {
 			change(f, at("A", 5), "B", 6, 8)
 			s.answer(bridge.Page{Head: at("A", 5)})
 		}, []uint64{6, 7, 8}, at("B", 8), []codec.Position{at("A", 5)}, 0},
+		{"a page of an epoch that arrivals have left, at the same offset", func(f *bridgetest.Follower, s *script) {
+			f.Gap(at("A", 6))
+			change(f, at("A", 5), "B", 6, 6)
+			s.answer(bridge.Page{Head: at("A", 6), Events: run("A", 6, 6)})
+			arrive(f, "B", 7, 7)
+		}, []uint64{6, 7}, at("B", 7), []codec.Position{at("A", 5)}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &script{}

@@ -24,10 +24,20 @@ type tally struct {
 	mu                       sync.Mutex
 	subscribed, arrived, gap int
 	head                     codec.Position // of the last gap
+	last                     uint64         // offset of the last arrival
+	inverted                 bool           // a lower one came after a higher
 }
 
 func (s *tally) Subscribed(codec.Position, *codec.Error) { s.mu.Lock(); s.subscribed++; s.mu.Unlock() }
-func (s *tally) Arrived(b bridge.Batch)                  { s.mu.Lock(); s.arrived += len(b.Events); s.mu.Unlock() }
+func (s *tally) Arrived(b bridge.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrived += len(b.Events)
+	for _, e := range b.Events {
+		s.inverted = s.inverted || e.Position.Offset < s.last
+		s.last = e.Position.Offset
+	}
+}
 func (s *tally) Gap(head codec.Position) {
 	s.mu.Lock()
 	s.gap, s.head = s.gap+1, head
@@ -74,6 +84,9 @@ func TestHostileDoesEachHarm(t *testing.T) {
 				defer s.mu.Unlock()
 				if s.subscribed != 1 || s.arrived != c.arrived || s.gap > 0 != c.gaps || unavailables != c.unavailables {
 					t.Errorf("subscribed %d, arrived %d, gaps %d, unavailable %d", s.subscribed, s.arrived, s.gap, unavailables)
+				}
+				if s.inverted != (c.options.Repeat > 0) {
+					t.Errorf("arrivals out of order: %v", s.inverted)
 				}
 				if c.gaps && s.head.Offset != 10 {
 					t.Errorf("the last gap says %v", s.head)

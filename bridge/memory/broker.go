@@ -193,7 +193,7 @@ func (b *Broker) Close() {
 	b.mu.Unlock()
 	for _, t := range tenants {
 		t.mu.Lock()
-		t.end()
+		t.discard()
 		t.mu.Unlock()
 	}
 	<-b.stopped

@@ -90,6 +90,14 @@ func TestFullNodeTakesFromTheLargest(t *testing.T) {
 	if b.Used() > 1<<20 {
 		t.Errorf("%d bytes charged", b.Used())
 	}
+	huge := make([]bridge.Publication, 64) // more than the node has
+	for i := range huge {
+		huge[i] = buffered(large, 20_000)
+	}
+	publish(b, large, keepAll, huge...)
+	if n := len(history(t, b, small).Events); n != 5 {
+		t.Errorf("a batch that no node could hold cost %v %d events", small, 5-n)
+	}
 	for i := range 100 { // records, too, find room
 		b.Subscribe(topicOf("new", fmt.Sprintf("chat:%d", i)), subscribed(func(err *codec.Error) {
 			if err != nil {
@@ -108,9 +116,21 @@ func TestRefusedForWantOfBudget(t *testing.T) {
 	if got := publish(b, topic, keepAll, buffered(topic, 16<<10))[0]; code(got) != codec.CodeTooLarge {
 		t.Errorf("larger than the tenant's budget: %+v", got)
 	}
-	// Keys are never forgotten early, so they can use the budget up.
+	// What could not fit without any history either costs none of it.
+	held := bridge.Publication{Event: event(topic, "e", 1)}
 	keyed := keepAll
 	keyed.DedupWindow = time.Hour
+	for i := range 40 { // about 8 KiB of keys
+		held.DedupKey = fmt.Sprint("held", i)
+		publish(b, topic, keyed, held)
+	}
+	if got := publish(b, topic, keepAll, buffered(topic, 5<<10))[0]; code(got) != codec.CodeQuotaExceeded {
+		t.Errorf("larger than what keys leave: %+v", got)
+	}
+	if n := len(history(t, b, topic).Events); n != 1 {
+		t.Errorf("what was refused cost history: %d of 1 kept", n)
+	}
+	// Keys are never forgotten early, so they can use the budget up.
 	refused := bridge.Published{}
 	for i := 0; refused.Err == nil; i++ {
 		p := bridge.Publication{Event: event(topic, "e", 1), DedupKey: fmt.Sprint("k", i)}
@@ -195,6 +215,12 @@ func TestNewRoomsAreRationed(t *testing.T) {
 	for range 100 {
 		if err := touch("free"); err != nil {
 			t.Fatalf("without a limit: %v", err)
+		}
+	}
+	clock.pass(time.Hour)
+	for i := range 51 {
+		if err := touch("acme"); (err == nil) != (i < 50) {
+			t.Errorf("room %d of a burst after long rest: %v", i, err)
 		}
 	}
 	clock.pass(time.Second)

@@ -212,3 +212,17 @@ func TestAllocationsOfAPublish(t *testing.T) {
 		t.Errorf("%.1f allocations for 64 events, budget %d", n, budget)
 	}
 }
+
+func TestSubscribingTwiceDoublesNothing(t *testing.T) {
+	b, _ := start(t, memory.Config{})
+	topic := topicOf("acme", "chat:1")
+	s := &counter{}
+	b.Subscribe(topic, s)
+	b.Subscribe(topic, s)
+	publish(b, topic, keepAll, buffered(topic, 1))
+	b.Unsubscribe(topic, s)
+	publish(b, topic, keepAll, buffered(topic, 1))
+	if s.events != 1 {
+		t.Errorf("%d arrivals of one event", s.events)
+	}
+}

@@ -1,6 +1,9 @@
 package memory
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // oldest finds the topic of a tenant that keeps the tenant's oldest event. Keys
 // are lower bounds: trims do not touch it, and a key is put right when its topic
@@ -36,6 +39,13 @@ func (o *oldest) find() *topic {
 		}
 	}
 	return nil
+}
+
+// compact gives back the room of a larger past, as table does.
+func (o *oldest) compact() {
+	if cap(*o) > 64 && len(*o) < cap(*o)/4 {
+		*o = slices.Clone(*o)
+	}
 }
 
 // heap.Interface, for container/heap alone.

@@ -31,7 +31,7 @@ func (b *Broker) sweep() {
 		t.mu.Lock()
 		t.sweep(b.now())
 		if !t.ended && t.topics.len() == 0 {
-			t.end()
+			t.ended = true
 			b.mu.Lock()
 			delete(b.tenants, t.name)
 			b.mu.Unlock()
@@ -62,4 +62,5 @@ func (t *tenant) sweep(now int64) {
 		}
 	}
 	t.topics.compact()
+	t.oldest.compact()
 }

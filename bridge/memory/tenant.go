@@ -99,8 +99,8 @@ func (t *tenant) overBudget(n int64) *codec.Error {
 	return codec.Retry(codec.CodeQuotaExceeded, scope, time.Second, "no budget left for history")
 }
 
-// end empties the tenant for good. Deliveries under way go on without it.
-func (t *tenant) end() {
+// discard ends the tenant with all that it has. Deliveries under way go on.
+func (t *tenant) discard() {
 	t.ended = true
 	t.account.Release(t.account.Used())
 	t.keeps.Store(0)

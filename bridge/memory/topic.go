@@ -21,7 +21,7 @@ type topic struct {
 	repeats repeats
 	outbox  outbox
 
-	sinks []bridge.Sink // copied on change: deliveries hold on to what it was
+	sinks []bridge.Sink // grows in place, is copied to shrink: deliveries hold on to what it was
 
 	joined  bool  // a client has held a position of it, or may
 	touched int64 // last write or join
@@ -38,7 +38,7 @@ func (tp *topic) cost() int64 { return topicCost + int64(len(tp.room)) }
 
 func (tp *topic) subscribe(s bridge.Sink) {
 	if !slices.Contains(tp.sinks, s) {
-		tp.sinks = append(slices.Clip(tp.sinks), s)
+		tp.sinks = append(tp.sinks, s)
 	}
 }
 
@@ -64,7 +64,7 @@ func (tp *topic) relax() {
 
 // over reports that nothing of the topic is left that anyone could miss.
 func (tp *topic) over(now int64) bool {
-	if len(tp.sinks) > 0 || tp.outbox.busy || tp.history.run.Len() > 0 || tp.repeats.order.Len() > 0 {
+	if len(tp.sinks) > 0 || tp.history.run.Len() > 0 || tp.repeats.order.Len() > 0 {
 		return false
 	}
 	life := tp.history.limit.Age + afterlife
