@@ -30,7 +30,7 @@ type Batch struct {
 }
 
 // checkEvery is how many messages pass between two looks at the clock.
-const checkEvery = 8
+const checkEvery = 16
 
 // signalShare is how many signals of a batch may pass while lanes wait, so that
 // members who raise theirs without end starve no lane.
@@ -60,13 +60,13 @@ func (b *Batch) Next() (msg any, ok bool) {
 		}
 		q := b.m.q // stays while there are claims
 		c := &q.claimed[q.at]
-		msg, size, expires := c.Item, c.Size, c.Expires
-		*c = claim{}
 		q.at++
 		b.taken++
-		b.bytes += int32(size)
-		if expires != 0 && expires <= b.turn.Now() {
-			b.m.drop(bare(msg), backpressure.Expired)
+		b.bytes += c.size
+		msg := c.msg
+		c.msg = nil
+		if c.expires != 0 && c.expires <= b.turn.Now() {
+			b.m.drop(msg, backpressure.Expired)
 			continue
 		}
 		b.current = msg
@@ -114,7 +114,7 @@ func (b *Batch) refill() *Raised {
 			break
 		}
 		bytes += int32(e.Size)
-		q.claimed[q.n] = claim{e, l}
+		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
 		q.n++
 	}
 	return nil
@@ -129,8 +129,9 @@ func (b *Batch) unclaim() {
 	}
 	for q.n > q.at {
 		q.n--
-		b.m.unpop(q.claimed[q.n].lane, q.claimed[q.n].Entry)
-		q.claimed[q.n] = claim{}
+		c := &q.claimed[q.n]
+		b.m.unpop(c.lane, backpressure.Entry[any]{Item: c.msg, Size: int(c.size), Expires: c.expires})
+		c.msg = nil
 	}
 	q.at, q.n = 0, 0
 }

@@ -24,9 +24,13 @@ type lanes struct {
 	at, n   int
 }
 
+// claim is an entry without its coalescing key, which it has lost: newer ones
+// are queued behind it.
 type claim struct {
-	backpressure.Entry[any]
-	lane backpressure.Lane
+	msg     any
+	expires int64
+	size    int32
+	lane    backpressure.Lane
 }
 
 func newLanes(items, bytes int) *lanes {
