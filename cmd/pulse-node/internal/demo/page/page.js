@@ -11,7 +11,7 @@ let client = null;
 let subject = "";
 let joinedAt = 0;           // the server's clock at the last welcome: older events are replayed ones
 let ticking = 0;
-const pending = new Map();  // by nonce: rows of messages that are not confirmed
+const own = new Map();      // by nonce: rows of own messages whose event has not come
 
 function row(list, className, ...parts) {
   const follow = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
@@ -83,9 +83,10 @@ const listener = {
       ["offset", frame.offset ?? "–"], ["name", frame.event], ["from", frame.from ?? "server"],
       ["what", replayed ? `${what} (missed, replayed)` : what]);
     if (frame.event !== "message") return;
-    const waiting = pending.get(frame.data?.nonce);
-    if (waiting && frame.from === subject) {
-      confirm(frame.data.nonce);
+    const shown = frame.from === subject && own.get(frame.data?.nonce);
+    if (shown) {
+      shown.classList.remove("pending");
+      own.delete(frame.data.nonce);
     } else {
       row($("messages"), frame.from === subject ? "mine" : "", ["from", frame.from ?? "server"], ["text", what]);
     }
@@ -95,11 +96,6 @@ const listener = {
     note($("events"), `reset (${frame.reason}): history goes on at ${frame.epoch}:${frame.offset}`);
   },
 };
-
-function confirm(nonce) {
-  pending.get(nonce)?.classList.remove("pending");
-  pending.delete(nonce);
-}
 
 async function token() {
   const answer = await fetch(`demo/token/${encodeURIComponent(subject)}`);
@@ -111,7 +107,7 @@ $("enter").addEventListener("submit", (e) => {
   e.preventDefault();
   client?.close();
   for (const id of ["messages", "events"]) $(id).replaceChildren();
-  pending.clear();
+  own.clear();
   subject = $("subject").value;
   document.title = `${subject} · Pulse demo`;
   const url = new URL("v1/ws", location.href);
@@ -127,12 +123,12 @@ $("compose").addEventListener("submit", async (e) => {
   $("text").value = "";
   const nonce = crypto.randomUUID();
   const li = row($("messages"), "mine pending", ["from", subject], ["text", text]);
-  pending.set(nonce, li);
+  own.set(nonce, li);
   try {
     await client.publish("message", { text, nonce });
-    confirm(nonce);
+    li.classList.remove("pending"); // the event itself comes before or after
   } catch (error) {
-    if (pending.has(nonce)) li.title = `not confirmed: ${error.message}`;
+    if (own.has(nonce)) li.title = `not confirmed: ${error.message}`;
   }
 });
 
