@@ -13,7 +13,7 @@ import (
 func closeInOrder(t *testing.T, dial Dial) {
 	s, p := open(t, dial, Options{}, nil)
 	docs := [][]byte{document(0, 10), document(1, 2000), document(2, 10)}
-	s.write(t, s.frames(docs...))
+	s.write(t, s.frame(docs...))
 	s.conn.Close(codec.CauseRestart, "100-200")
 	expect(t, p, docs...)
 	if closed := expectClose(t, p, 1012); closed.Reason != "100-200" {

@@ -71,10 +71,8 @@ func (s *session) Message(b []byte, binary bool) {
 func (s *session) Alive()                   { s.alive.Add(1) }
 func (s *session) Closed(cause codec.Cause) { s.closed <- cause }
 
-// frame encodes a document as the connection's framing does.
-func (s *session) frame(doc []byte) []byte { return s.frames(doc) }
-
-func (s *session) frames(docs ...[]byte) []byte {
+// frame encodes documents as the connection's framing does.
+func (s *session) frame(docs ...[]byte) []byte {
 	var b []byte
 	for _, doc := range docs {
 		b = s.conn.Framing().Wrap(b, doc)

@@ -114,7 +114,7 @@ func outboundOrder(t *testing.T, dial Dial) {
 	wg.Go(func() {
 		for rest, n := all, 1; len(rest) > 0; n = n%16 + 1 {
 			n = min(n, len(rest))
-			s.write(t, s.frames(rest[:n]...))
+			s.write(t, s.frame(rest[:n]...))
 			rest = rest[n:]
 		}
 	})

@@ -225,6 +225,7 @@ func (c *conn) fail(err error) error {
 	c.mu.Lock()
 	c.out.owned, c.out.dead = false, true
 	waiting := c.out.write != nil
+	c.out.write = nil
 	c.refuse(err)
 	if stuck && c.cause == 0 {
 		c.cause = codec.CauseOverload

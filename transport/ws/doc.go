@@ -36,6 +36,7 @@
 // A connection's reader goroutine makes all calls of its Receiver. The Handler
 // owns it: Shutdown and Close return when all have ended, and a reader ends after
 // its writer. Per idle connection there is one goroutine and one read buffer
-// (Config.ReadBuffer); a message in progress may take Config.MaxMessageBytes.
+// (Config.ReadBuffer); a message in progress may take twice Config.MaxMessageBytes,
+// since gws's buffers are powers of two.
 // Outbound there is at most what one Write gave, one pong, one ping and one close.
 package ws

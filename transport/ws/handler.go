@@ -26,7 +26,7 @@ type Config struct {
 
 	// MaxMessageBytes is the longest message of a client. A longer one closes its
 	// connection as soon as a header, or the sum of fragments, says so. A message in
-	// progress takes as much memory as its frames declare. Default: 64 KiB.
+	// progress takes up to twice its declared length in memory. Default: 64 KiB.
 	MaxMessageBytes int
 
 	// WriteTimeout is how long a peer may take to read one parked write, or to
@@ -220,7 +220,6 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	}
 	for _, c := range h.live() {
 		c.Close(codec.CauseAbrupt, "")
-		c.socket.cut() // also one whose closing handshake is going on
 	}
 	<-ended
 	return ctx.Err()
