@@ -96,10 +96,12 @@ func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Pu
 		}
 	}
 	t.mu.Unlock()
-	done(results)
 	if mine {
-		t.deliver(p.topic, d)
+		// After done, which need not wait for what others leave in the outbox
+		// meanwhile, and even if done panics: nobody else would come.
+		defer t.deliver(p.topic, d)
 	}
+	done(results)
 }
 
 // Read implements bridge.Broker.

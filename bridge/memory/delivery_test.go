@@ -124,22 +124,29 @@ func (s *bomb) Arrived(b bridge.Batch) {
 	s.counter.Arrived(b)
 }
 
-func TestPanickingSinkDoesNotHoldItsTopic(t *testing.T) {
+func TestPanickingCallbackDoesNotHoldItsTopic(t *testing.T) {
 	b, _ := start(t, memory.Config{})
 	topic := topicOf("acme", "chat:1")
-	s := &bomb{armed: true}
+	s := &bomb{}
 	b.Subscribe(topic, s)
-	func() {
+	panics := func(done func([]bridge.Published)) {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		publish(b, topic, keepAll, buffered(topic, 1))
-	}()
+		b.Publish(topic, keepAll, []bridge.Publication{buffered(topic, 1)}, done)
+	}
+	s.armed = true
+	panics(func([]bridge.Published) {})
 	publish(b, topic, keepAll, buffered(topic, 1))
 	if s.events != 1 {
-		t.Errorf("%d events arrived after the panic, want 1", s.events)
+		t.Errorf("%d events arrived after the sink's panic, want 1", s.events)
+	}
+	panics(func([]bridge.Published) { panic("done") })
+	publish(b, topic, keepAll, buffered(topic, 1))
+	if s.events != 3 {
+		t.Errorf("%d events arrived after done's panic, want 3", s.events)
 	}
 }
 

@@ -5,8 +5,8 @@
 //
 // Everything that bridge.Broker promises, and more than it asks: sinks get every
 // event once, in order, with a Gap only when the outbox of a topic overflows;
-// callbacks are called before their call has returned, on the caller's
-// goroutine. History never regresses while the process lives, so a topic keeps
+// done is called before its call has returned, on the caller's goroutine. Sinks
+// are called on the goroutine of whoever publishes or subscribes. History never regresses while the process lives, so a topic keeps
 // one epoch for its record's life and Batch.Previous is never set. The end of
 // the process loses everything: an accepted event is in this memory and nowhere
 // else.

@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/yaza-dev/pulse/codec"
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/codec"
+)
 
 // What tests of the whole broker need from inside.
 
@@ -20,6 +24,16 @@ func (b *Broker) Records() (records, tenants int) {
 		records += t.topics.len()
 	}
 	return records, len(b.tenants)
+}
+
+// FillKeys makes a topic remember n more keys, which nobody will use.
+func (b *Broker) FillKeys(topic codec.Topic, n int, window time.Duration) {
+	t := b.enter(topic.Tenant)
+	defer t.mu.Unlock()
+	tp, _ := t.topics.get(topic.Room)
+	for range n {
+		tp.repeats.order.Push(ending{until: b.now() + int64(window)})
+	}
 }
 
 // SetHead puts a topic's head where it would be after many publishes.
