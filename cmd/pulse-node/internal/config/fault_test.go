@@ -200,3 +200,17 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// grafana-cold-storage/metrictank#818, daeuniverse/honk#159,
+// elastic/apm-agent-nodejs#2120: a duration that cannot be read became 0.
+func TestB153_DurationThatCannotBeReadNamesItsKey(t *testing.T) {
+	for _, text := range []string{"30", "10ss", "", "-1s", "inf", "1e3", "0", "0s", "NaN", " 30s"} {
+		_, err := Load(Sources{Environ: []string{"PULSE_TRANSPORT_PING=" + text}})
+		if faults := faultsOf(t, err); len(faults) != 1 || faults[0].Key != "transport.ping" || faults[0].Source != "environment PULSE_TRANSPORT_PING" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := Load(Sources{Environ: []string{"PULSE_TRANSPORT_PING=30s"}}); err != nil {
+		t.Error(err)
+	}
+}
