@@ -205,7 +205,9 @@ func TestAStopDuringARestartEndsTheActor(t *testing.T) {
 	p.started = func(c *Context) { c.Spawn(stops(), "child", &puppet{}, w.mailbox()) }
 	ref := w.root(restarts(5, 0), p)
 	ref.PostSystemMessage(&actor.Restart{})
-	ref.Stop() // it still waits for its child
+	w.pool.Step() // it has asked for the successor, and waits for its child
+	want(t, "successors", len(w.system.successors), 1)
+	ref.Stop()
 	w.down()
 	want(t, "successors kept", len(w.system.successors), 0)
 	want(t, "last call", log[len(log)-1], "stopped")
@@ -218,6 +220,28 @@ func TestARestartKeepsTheRefAndItsIncarnation(t *testing.T) {
 	ref := w.root(restarts(5, 0), &puppet{started: note, restart: func() Actor { return &puppet{started: note} }})
 	w.post(ref, func() { panic("boom") })
 	want(t, "self", selves, []*Ref{ref, ref})
+	ref.Stop()
+	w.down()
+}
+
+func TestChildrenOfARestartedActor(t *testing.T) {
+	// One that was spawned by the old instance while it goes would keep the next
+	// from starting.
+	w := newWorld(t, nil)
+	var errs []error
+	old, next := &puppet{}, &puppet{}
+	old.restart = func() Actor {
+		_, err := old.c.Spawn(stops(), "late", &puppet{}, w.mailbox())
+		errs = append(errs, err)
+		return next
+	}
+	next.started = func(c *Context) {
+		_, err := c.Spawn(stops(), "child", &puppet{}, w.mailbox())
+		errs = append(errs, err)
+	}
+	ref := w.root(restarts(5, 0), old)
+	w.post(ref, func() { panic("boom") })
+	want(t, "errors", errs, []error{ErrClosed, nil})
 	ref.Stop()
 	w.down()
 }

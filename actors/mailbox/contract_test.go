@@ -41,6 +41,21 @@ func TestM1_PostsBeforeRegistrationWait(t *testing.T) {
 	want(t, "control: the stock mailbox never starts", len(s.system), 0)
 }
 
+func TestM1_NothingRunsBeforeStart(t *testing.T) {
+	drains := 0
+	r := unstarted(t, 4, func(c *Config) {
+		c.Sink = sink(func(*scheduler.Turn) bool { drains++; return false })
+	})
+	r.m.RegisterHandlers(r, nil)
+	r.m.PostSystemMessage(&actor.Started{})
+	r.pool.Ready(r.m.Task(), nil) // a sink that has work already says so
+	r.run()
+	want(t, "before Start", []int{drains, len(r.system)}, []int{0, 0})
+	r.m.Start()
+	r.run()
+	want(t, "after Start", []int{drains, len(r.system)}, []int{1, 1})
+}
+
 func TestM2_SystemMessagesAreNeverRefusedAndComeFirst(t *testing.T) {
 	r := newRig(t, 1)
 	r.post("full")
@@ -204,6 +219,23 @@ func TestM9_WhatComesThroughThePIDIsDeliveredAlone(t *testing.T) {
 	r.run()
 	want(t, "order", r.got, []any{1, 2, env, 3})
 	want(t, "batches", r.batches, []int{2, 1})
+}
+
+func TestM9_WhatIsToBeDeliveredAloneKeepsItsPlace(t *testing.T) {
+	r := newRig(t, 8)
+	r.after = func() { // it is the next, and has to wait
+		r.after = nil
+		r.m.Pause()
+	}
+	r.post(1)
+	r.m.PostUserMessage("alone")
+	r.post(2)
+	r.run()
+	want(t, "paused", r.got, []any{1})
+	want(t, "still counted", r.m.UserMessageCount(), 2)
+	r.m.Resume()
+	r.run()
+	want(t, "order", r.got, []any{1, "alone", 2})
 }
 
 func TestM9_PoisonPassesAFullLane(t *testing.T) {

@@ -136,7 +136,12 @@ func runModel(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	m := &model{items: 1 + rnd.IntN(8), bytes: 50 + rnd.IntN(200), signals: make(map[int]uint32)}
 	account := backpressure.NewAccount(nil, 0)
-	r := newRig(t, m.items, func(c *Config) { c.Bytes, c.Account = m.bytes, account })
+	r := newRig(t, m.items, func(c *Config) {
+		c.Bytes, c.Account = m.bytes, account
+		if seed%2 == 0 {
+			c.Lanes = &LanePool{}
+		}
+	})
 	signals := make([]Signal, 5)
 	for i := range signals {
 		signals[i].Init(i)

@@ -42,6 +42,7 @@ type recorder struct {
 	onSys   func(msg any)
 	onFail  func()
 	turn    func(b *Batch)
+	after   func() // after each batch
 }
 
 func (r *recorder) InvokeUserMessage(msg any) {
@@ -58,6 +59,9 @@ func (r *recorder) InvokeUserMessage(msg any) {
 	for msg, ok := b.Next(); ok; msg, ok = b.Next() {
 		r.batches[at]++
 		r.user(msg)
+	}
+	if r.after != nil {
+		r.after()
 	}
 }
 
