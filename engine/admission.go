@@ -111,7 +111,7 @@ func own(r *http.Request) string {
 // there. False: it is no origin.
 func normalOrigin(s string) (string, bool) {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.ForceQuery {
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.ForceQuery {
 		return "", false
 	}
 	port := u.Port()

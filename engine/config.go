@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"time"
 
@@ -137,7 +136,7 @@ func (c *Config) prepare() (message.Kinds, error) {
 		if o == "*" {
 			continue
 		}
-		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		if _, ok := normalOrigin(o); !ok {
 			fault("origin %q is not of the form scheme://host[:port]", o)
 		}
 	}

@@ -203,10 +203,13 @@ func (o *Outbound) Join(seat Seat, room *Mailbox, signal *Signal, want uint32) {
 	o.mu.Unlock()
 }
 
-// Part ends the slot's belonging to its room, which hears no more of it.
+// Part ends the slot's belonging to its room, which hears no more of it. A slot
+// whose Join never came, since the room could not be made, has nothing to end.
 func (o *Outbound) Part(slot uint16) {
 	o.mu.Lock()
-	o.vacate(slot, outSlot{})
+	if int(slot) < len(o.slots) {
+		o.vacate(slot, outSlot{})
+	}
 	o.mu.Unlock()
 }
 
