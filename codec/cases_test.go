@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +25,9 @@ func TestB113_DeclaredLengths(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			if !errors.Is(err, ErrMalformed) {
 				t.Errorf("%s through %s: %v", message, path, err)
+			}
+			if path == "data" && !strings.Contains(err.Error(), "declared length") {
+				t.Errorf("%s is refused for something else: %v", message, err)
 			}
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 1<<20 {
 				t.Errorf("%s through %s allocates %d bytes", message, path, grown)

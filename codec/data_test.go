@@ -83,6 +83,11 @@ func TestTranscode(t *testing.T) {
 		{"the largest float", `1.7976931348623157e+308`, "cb7fefffffffffffff"},
 		{"text", `"Zoë 🎉"`, "a9 5a6fc3ab20f09f8e89"},
 		{"text with what JSON must escape", `"\"\\/\n\r\t\u0000\u001f"`, "a8 225c2f0a0d09001f"},
+		{"text of 31", `"` + strings.Repeat("a", 31) + `"`, "bf" + strings.Repeat("61", 31)},
+		{"text of 255", `"` + strings.Repeat("a", 255) + `"`, "d9ff" + strings.Repeat("61", 255)},
+		{"text of 65535", `"` + strings.Repeat("a", 65535) + `"`, "daffff" + strings.Repeat("61", 65535)},
+		{"array of 15", `[` + strings.Repeat("1,", 14) + `1]`, "9f" + strings.Repeat("01", 15)},
+		{"array of 65535", `[` + strings.Repeat("1,", 65534) + `1]`, "dcffff" + strings.Repeat("01", 65535)},
 		{"text of 32", `"` + strings.Repeat("a", 32) + `"`, "d920" + strings.Repeat("61", 32)},
 		{"text of 256", `"` + strings.Repeat("a", 256) + `"`, "da0100" + strings.Repeat("61", 256)},
 		{"text of 65536", `"` + strings.Repeat("a", 65536) + `"`, "db00010000" + strings.Repeat("61", 65536)},
@@ -113,6 +118,8 @@ func TestTranscodeNormalises(t *testing.T) {
 	}{
 		{"space", JSON, "{ \"a\" : [ 1 , 2 ] ,\n\"b\":{ } }", "82 a161 92 01 02 a162 80"},
 		{"escapes", JSON, `"\u0041\/\ud83d\ude00"`, "a6 41 2f f09f9880"},
+		{"every short escape", JSON, `"\b\f\n\r\t\/\\\""`, "a8 080c0a0d092f5c22"},
+		{"hexadecimal in both cases", JSON, `"\u00AB\u00ab\uABCD"`, "a7 c2ab c2ab eaaf8d"},
 		{"escapes in keys", JSON, `{"\u0041":1}`, "81 a141 01"},
 		{"numbers with an exponent are floats", JSON, `[1e0,1E+2,100e-2]`, "93 cb3ff0000000000000 cb4059000000000000 cb3ff0000000000000"},
 		{"minus zero without a fraction is the integer", JSON, `-0`, "00"},
@@ -335,6 +342,9 @@ func TestGoValuesRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text := d.In(JSON); bytes.Contains(text, []byte(`"zero"`)) || bytes.Count(text, []byte(`"next":`)) != 1 {
+		t.Errorf("what is to be omitted is there: %s", text)
+	}
 	want := v
 	want.Hidden, want.private = "", 0
 	next := *v.Next
@@ -402,6 +412,10 @@ func TestUnmarshalRefuses(t *testing.T) {
 		to         any
 	}{
 		{"300 in a uint8", `300`, new(uint8)},
+		{"128 in an int8", `128`, new(int8)},
+		{"-1.0 in a uint64", `-1.0`, new(uint64)},
+		{"1e30 in a uint64", `1e30`, new(uint64)},
+		{"1e30 in an int64", `1e30`, new(int64)},
 		{"-1 in a uint64", `-1`, new(uint64)},
 		{"uint64 in an int64", `18446744073709551615`, new(int64)},
 		{"a fraction in an int", `1.5`, new(int)},
@@ -477,6 +491,10 @@ func TestUnmarshalDetails(t *testing.T) {
 	p := &n
 	if err := jsonData(`null`).Unmarshal(&p); err != nil || p != nil {
 		t.Errorf("null is nil: %v, %v", p, err)
+	}
+	var u uint64
+	if err := jsonData(`1.8446744073709550e19`).Unmarshal(&u); err != nil || u != 18446744073709549568 {
+		t.Errorf("a large integral float: %v, %v", u, err)
 	}
 	var i int
 	if err := jsonData(`3.0`).Unmarshal(&i); err != nil || i != 3 {

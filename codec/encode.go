@@ -97,6 +97,12 @@ func (o *object) members(name string, list []Member) {
 	o.closeArray(a)
 }
 
+func (o *object) optMembers(name string, list []Member) {
+	if len(list) > 0 {
+		o.members(name, list)
+	}
+}
+
 // answer writes one of ok and err.
 func (o *object) answer(ok Result, err *Error) {
 	if err != nil {
@@ -199,15 +205,12 @@ func (d *PresenceFrame) encode(dst []byte, c Codec) []byte {
 		o.int("count", int64(d.Count))
 	case len(d.Join)+len(d.Update)+len(d.Leave) == 0:
 		o.int("count", int64(d.Count))
-	}
-	if !d.Full && len(d.Join) > 0 {
-		o.members("join", d.Join)
-	}
-	if !d.Full && len(d.Update) > 0 {
-		o.members("update", d.Update)
-	}
-	if !d.Full && len(d.Leave) > 0 {
-		o.texts("leave", d.Leave)
+	default:
+		o.optMembers("join", d.Join)
+		o.optMembers("update", d.Update)
+		if len(d.Leave) > 0 {
+			o.texts("leave", d.Leave)
+		}
 	}
 	return o.end()
 }

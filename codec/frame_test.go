@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ type countingProtocol struct {
 
 func (p *countingProtocol) Append(dst []byte, d Document) []byte {
 	p.encoded.Add(1)
+	runtime.Gosched() // lets others come to the same frame meanwhile
 	return p.Protocol.Append(dst, d)
 }
 
@@ -47,24 +49,28 @@ func TestFrameIsEncodedOncePerFraming(t *testing.T) {
 
 func TestFrameConcurrently(t *testing.T) {
 	text, binary, encoded := testFramings()
-	f := NewFrame(&Left{Room: "chat", Reason: LeftKicked})
-	var first [2]atomic.Pointer[byte]
-	var all sync.WaitGroup
-	for range 16 {
-		all.Go(func() {
-			for range 100 {
-				for i, fr := range []*Framing{text, binary} {
+	const rounds = 200
+	for range rounds {
+		f := NewFrame(&Left{Room: "chat", Reason: LeftKicked})
+		var first [2]atomic.Pointer[byte]
+		var all sync.WaitGroup
+		start := make(chan struct{})
+		for range 8 {
+			all.Go(func() {
+				<-start
+				for i, fr := range []*Framing{text, binary, text, binary} {
 					b := &f.Bytes(fr)[0]
-					if !first[i].CompareAndSwap(nil, b) && first[i].Load() != b {
+					if first := &first[i%2]; !first.CompareAndSwap(nil, b) && first.Load() != b {
 						t.Error("two sessions got different bytes")
 					}
 				}
-			}
-		})
+			})
+		}
+		close(start)
+		all.Wait()
 	}
-	all.Wait()
-	if a, b := encoded[0].encoded.Load(), encoded[1].encoded.Load(); a != 1 || b != 1 {
-		t.Errorf("encoded %d and %d times", a, b)
+	if a, b := encoded[0].encoded.Load(), encoded[1].encoded.Load(); a != rounds || b != rounds {
+		t.Errorf("%d frames were encoded %d and %d times", rounds, a, b)
 	}
 }
 
@@ -143,5 +149,18 @@ func TestTextsCannotBreakFrames(t *testing.T) {
 				t.Errorf("%s: %q became %q", p.Name(), in, room.Room)
 			}
 		}
+	}
+}
+
+// A presence frame says one thing, whatever else is filled in.
+func TestPresenceFrameSaysOneThing(t *testing.T) {
+	someone := []Member{{Subject: "alice", Sessions: 1}}
+	full := &PresenceFrame{Full: true, Members: someone, Join: someone, Update: someone, Leave: []string{"bob"}, Count: 1}
+	if got := Protocols()[JSON].Append(nil, full); bytes.Contains(got, []byte("join")) || bytes.Contains(got, []byte("update")) || bytes.Contains(got, []byte("leave")) {
+		t.Errorf("%s", got)
+	}
+	changes := &PresenceFrame{Members: someone, Leave: []string{"bob"}, Count: 1}
+	if got := Protocols()[JSON].Append(nil, changes); bytes.Contains(got, []byte("members")) || bytes.Contains(got, []byte("count")) {
+		t.Errorf("%s", got)
 	}
 }

@@ -114,6 +114,8 @@ var jsonGateCases = []struct {
 	{"a long number in front of an exponent", `{"data":` + strings.Repeat("0.", 1) + strings.Repeat("0", 400) + `1e390}`, okay},
 	{"numbers outside of data are nobody's", `{"x":1e999,"y":18446744073709551616}`, okay},
 	{"a fault of data does not hide what is malformed", `{"data":[1e999,{"a":1,"a":1}]}`, bad},
+	{"a fault in the data of a room is not the frame's", `{"rooms":[{"data":1e999}],"data":1}`, okay},
+	{"a fault in data is kept whatever follows", `{"data":1e999,"rooms":[{"data":1}],"x":1}`, fault},
 	{"data below another key is no data", `{"x":{"data":1e999}}`, okay},
 }
 
@@ -159,6 +161,7 @@ var packGateCases = []struct {
 	{"two keys that are no text, in data", "81 a464617461 82 01 02 01 02", fault},
 	{"a key that is no text in the data of a room", "81 a5726f6f6d73 91 81 a464617461 81 01 02", okay},
 	{"a key that is no text beside the data of a room", "81 a5726f6f6d73 91 81 a161 81 01 02", bad},
+	{"a key that is no text deeper than the data of a room", "81 a5726f6f6d73 91 81 a161 81 a464617461 81 01 02", bad},
 	{"ext outside of data", "81 a161 d40100", okay},
 	{"ext in data", "81 a464617461 d40100", fault},
 	{"timestamp in data", "81 a464617461 d6ff00000000", fault},

@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -320,6 +321,19 @@ func TestDecodeAllocates(t *testing.T) {
 		})
 		if n > 2 {
 			t.Errorf("%s: %v allocations for a publish, at most 2 are allowed", p.Name(), n)
+		}
+	}
+}
+
+// A duration that Go cannot say is the longest that it can.
+func TestDecodeLongestDuration(t *testing.T) {
+	for _, ms := range []string{"9223372036854775807", "18446744073709551615", "99999999999999999999999", "1e300", "9223372036855"} {
+		r, err := decodeOne(JSON, []byte(`{"t":"publish","room":"chat","event":"e","data":1,"ttl_ms":`+ms+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, ok := r.(*Publish); !ok || p.TTL < math.MaxInt64-time.Millisecond {
+			t.Errorf("%s ms became %+v", ms, r)
 		}
 	}
 }

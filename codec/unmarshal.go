@@ -199,7 +199,6 @@ func unmarshalList(s *source, to reflect.Value) error {
 		if slice {
 			to.Grow(1)
 			to.SetLen(i + 1)
-			to.Index(i).SetZero()
 		} else if i >= to.Len() {
 			s.take()
 			continue

@@ -107,7 +107,7 @@ type number struct {
 func signed(i int64) number { return number{negative: i < 0, u: uint64(i)} }
 
 // number reads an integer or float. Outside of data a JSON integer may be beyond
-// 64 bits; it then comes as a float.
+// 64 bits; it then comes as the nearest within.
 func (v value) number() (number, bool) {
 	if v.kind() != numberKind {
 		return number{}, false
@@ -119,18 +119,16 @@ func (v value) number() (number, bool) {
 		return packInteger(v.raw), true
 	}
 	text := alias(v.raw)
-	if isInteger(v.raw) {
-		if digits := len(text); digits < 19 || fitsInteger(text, digits) {
-			if text[0] == '-' {
-				i, _ := strconv.ParseInt(text, 10, 64)
-				return signed(i), true
-			}
-			u, _ := strconv.ParseUint(text, 10, 64)
-			return number{u: u}, true
-		}
+	switch {
+	case !isInteger(v.raw):
+		f, _ := strconv.ParseFloat(text, 64)
+		return number{float: true, f: f}, true
+	case text[0] == '-':
+		i, _ := strconv.ParseInt(text, 10, 64)
+		return signed(i), true
 	}
-	f, _ := strconv.ParseFloat(text, 64)
-	return number{float: true, f: f}, true
+	u, _ := strconv.ParseUint(text, 10, 64)
+	return number{u: u}, true
 }
 
 // isInteger reports whether a JSON number has neither fraction nor exponent.
