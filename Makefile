@@ -2,6 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT      := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: dev test bench lint build
 
@@ -22,4 +23,4 @@ lint: ## format, vet, static checks, import rules
 	go test ./tests/arch
 
 build: ## bin/pulse-node
-	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/pulse-node ./cmd/pulse-node
+	go build -trimpath -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/pulse-node ./cmd/pulse-node

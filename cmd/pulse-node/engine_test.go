@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
 	"github.com/yaza-dev/pulse/engine"
 )
@@ -72,6 +74,40 @@ func TestOriginsReachTheEngine(t *testing.T) {
 	cfg := limitsOf(t, config.Flag{Name: "origins", Value: "https://a,https://b"}, config.Flag{Name: "allow_missing_origin", Value: "false"})
 	if fmt.Sprint(cfg.Origins) != "[https://a https://b]" || !cfg.RefuseMissingOrigin {
 		t.Errorf("%v %v", cfg.Origins, cfg.RefuseMissingOrigin)
+	}
+}
+
+func TestWhatTokensMustSayReachesTheAuthenticator(t *testing.T) {
+	key := auth.Key{Alg: auth.HS256, Secret: []byte(secret)}
+	file := write(t, "pulse.yaml", "auth: { jwt: { keys: [ { alg: HS256, secret: "+secret+" } ], issuer: i, audience: a, tenant_claim: org, leeway: 7s } }")
+	c, err := config.Load(config.Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := engineConfig(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := auth.Claims{Tenant: "acme", TenantClaim: "org", Subject: "s", Issuer: "i", Audience: "a", Expires: time.Now().Add(time.Minute)}
+	for rule, tt := range map[string]struct {
+		change func(*auth.Claims)
+		ok     bool
+	}{
+		"good":                 {func(*auth.Claims) {}, true},
+		"another issuer":       {func(c *auth.Claims) { c.Issuer = "x" }, false},
+		"another audience":     {func(c *auth.Claims) { c.Audience = "x" }, false},
+		"another tenant claim": {func(c *auth.Claims) { c.TenantClaim = "" }, false},
+	} {
+		claims := good
+		tt.change(&claims)
+		token, err := key.Sign(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := cfg.Authenticator.Authenticate(t.Context(), auth.Credentials{Token: token})
+		if (err == nil) != tt.ok || tt.ok && id.Leeway != 7*time.Second {
+			t.Errorf("%s: %+v, %v", rule, id, err)
+		}
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 
 // hello connects to a node, says hello and returns the first frame, or the close
 // code where there is none.
-func hello(t *testing.T, url, token string, header http.Header) (map[string]any, websocket.StatusCode) {
+func hello(t *testing.T, url, token string, o *websocket.DialOptions) (map[string]any, websocket.StatusCode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	c, _, err := websocket.Dial(ctx, url+"/v1/ws", &websocket.DialOptions{HTTPHeader: header})
+	c, _, err := websocket.Dial(ctx, url+"/v1/ws", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestTokenOpensTheNodeOfItsConfiguration(t *testing.T) {
 func TestDevTakesPagesOfAnyOriginWithAToken(t *testing.T) {
 	n := start(t, "dev", "--listen", "127.0.0.1:0")
 	token := strings.TrimPrefix(n.line(t), "token alice ")
-	welcome, closed := hello(t, n.public, token, http.Header{"Origin": {"http://localhost:5173"}})
+	welcome, closed := hello(t, n.public, token, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"http://localhost:5173"}}})
 	if closed != 0 || welcome["tenant"] != "dev" || welcome["subject"] != "alice" {
 		t.Errorf("%v, %d", welcome, closed)
 	}
