@@ -113,6 +113,41 @@ func TestAControlTurnServesControlAndSignalsOnly(t *testing.T) {
 	want(t, "the rest later", len(r.got), 5)
 }
 
+// busy is an actor of another tenant that always has work.
+type busy struct{ m *Mailbox }
+
+func (a busy) InvokeUserMessage(msg any) {
+	b := msg.(*Batch)
+	for msg, ok := b.Next(); ok; msg, ok = b.Next() {
+		a.m.Post(bulk, Item{Msg: msg})
+	}
+}
+func (busy) InvokeSystemMessage(any)  {}
+func (busy) EscalateFailure(any, any) {}
+
+func TestControlWorkThatIsLeftGetsAnotherControlTurn(t *testing.T) {
+	r := newRig(t, 8)
+	other := busy{New(Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 8, Bytes: 1 << 20})}
+	other.m.RegisterHandlers(other, nil)
+	other.m.Start()
+	other.m.Post(bulk, Item{Msg: "again"})
+	r.turn = func(b *Batch) { b.Turn().Spend(1_000_000, 0) } // deep in debt from here on
+	r.post("debt")
+	for len(r.got) == 0 {
+		r.pool.Step()
+	}
+	const n = 2 * scheduler.BatchMessages
+	signals := make([]Signal, n)
+	for i := range signals {
+		signals[i].Init(i)
+		r.m.Raise(&signals[i], 1)
+	}
+	for range 10 * scheduler.ControlEvery {
+		r.pool.Step()
+	}
+	want(t, "signals handled", len(r.got)-1, n)
+}
+
 func TestSignals(t *testing.T) {
 	t.Run("are queued once, with the bits of all raises, ahead of full lanes", func(t *testing.T) {
 		r := newRig(t, 1)
