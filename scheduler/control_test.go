@@ -138,10 +138,14 @@ func TestPutBackKeepsControl(t *testing.T) {
 	if first.runs != 1 || second.runs != 0 {
 		t.Fatalf("runs %d and %d", first.runs, second.runs)
 	}
-	flow.deficit, flow.tenant.deficit = -1_000_000, -1_000_000
+	second.each = func(turn *Turn) {
+		if !turn.Control {
+			t.Error("no control turn for the second")
+		}
+	}
 	s.pool.core.groups = ControlEvery
 	s.pool.Step()
 	if second.runs != 1 {
-		t.Error("no control turn for the second")
+		t.Error("the second did not run")
 	}
 }

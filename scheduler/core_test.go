@@ -149,6 +149,16 @@ func (m *coreModel) check() {
 			m.t.Error("a flow with tasks is in no list")
 		}
 	}
+	for _, task := range m.tasks {
+		if task.state.Load()&wantsControl != 0 && !task.busy && !task.inControl {
+			m.t.Error("a task with control work is not in the control list")
+		}
+	}
+	for _, tenant := range m.tenants {
+		if !tenant.control.empty() && !tenant.inControl && !tenant.barred {
+			m.t.Error("a tenant with control work is not in the control rotation")
+		}
+	}
 	for task := range m.woken {
 		if !task.busy && !task.linked {
 			m.t.Error("a woken task is in no list")

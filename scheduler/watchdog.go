@@ -58,17 +58,14 @@ func (p *Pool) look(now int64) (reports []report) {
 // that it got hold of within one StuckAfter. Under mu.
 func (p *Pool) abandon(w *worker, at int, more uint32) {
 	g := &w.group
-	tenant, task := g.flow.tenant, g.tasks[at]
+	tenant := g.flow.tenant
 	before := group{tasks: g.tasks, n: at, done: at, more: more}
 	after := group{n: g.n - at - 1, wanted: g.wanted >> (at + 1)}
 	copy(after.tasks[:], g.tasks[at+1:g.n])
 	p.core.settle(&before)
 	p.core.settle(&after)
 	w.turn.takeOver()
-	clear(g.tasks[:g.n])
-	g.tasks[0], g.n = task, 1 // what is left to the worker
-
-	w.stuck = true
+	w.stuck, w.stuckAt = true, at // the group itself is the worker's to change
 	p.alive--
 	held := tenant.stuck.Add(1)
 	if held >= StuckPerTenant {
@@ -85,7 +82,9 @@ func (p *Pool) abandon(w *worker, at int, more uint32) {
 // returned undoes abandon when the Run has returned after all. Under mu.
 func (p *Pool) returned(w *worker) {
 	g := &w.group
-	g.done, g.more = 1, 0
+	task := g.tasks[w.stuckAt]
+	clear(g.tasks[:g.n])
+	g.tasks[0], g.n, g.done, g.more = task, 1, 1, 0 // the rest is settled
 	if w.returnedMore {
 		g.more = 1
 	}

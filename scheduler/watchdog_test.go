@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +46,41 @@ func (r *reports) take() []report {
 	return all
 }
 
+// counts counts by name.
+type counts struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *counts) add(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	c.of[name]++
+	return c.of[name]
+}
+
+func (c *counts) expect(t *testing.T, when string, want map[string]int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !maps.Equal(c.of, want) {
+		t.Errorf("%s: %v, want %v", when, c.of, want)
+	}
+}
+
+// expectPool checks the number of workers, those that are not stuck, and of tasks left.
+func expectPool(t *testing.T, when string, p *Pool, workers, alive, ready int) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.workers) != workers || p.alive != alive || p.core.ready != ready {
+		t.Errorf("%s: %d workers, %d alive, %d tasks ready; want %d, %d, %d", when, len(p.workers), p.alive, p.core.ready, workers, alive, ready)
+	}
+}
+
 // Rule 10: a Run that does not return is named after a second, once, and costs no worker; when it returns the extra worker ends.
 func TestStuckRunIsReportedAndReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,19 +90,19 @@ func TestStuckRunIsReportedAndReplaced(t *testing.T) {
 		tenant := NewTenant(1)
 		free := make(chan struct{})
 		stuck := task(tenant.NewFlow(), Actor, once(func() { <-free }))
-		served := 0
-		other := task(NewTenant(1).NewFlow(), Actor, once(func() { served++ }))
+		var served atomic.Int32
+		other := task(NewTenant(1).NewFlow(), Actor, once(func() { served.Add(1) }))
 		pool.Ready(stuck, nil)
 		synctest.Wait()
 		pool.Ready(other, nil)
 		time.Sleep(StuckAfter - watchPeriod)
 		synctest.Wait()
-		if served != 0 || len(seen.take()) != 0 {
+		if served.Load() != 0 || len(seen.take()) != 0 {
 			t.Fatal("served or reported before its time")
 		}
 		time.Sleep(3 * watchPeriod)
 		synctest.Wait()
-		if served != 1 {
+		if served.Load() != 1 {
 			t.Error("no substitute: the other tenant was not served")
 		}
 		got := seen.take()
@@ -80,11 +117,9 @@ func TestStuckRunIsReportedAndReplaced(t *testing.T) {
 		pool.Ready(stuck, nil) // a wake-up meanwhile is kept
 		close(free)
 		synctest.Wait()
-		pool.mu.Lock()
-		workers := len(pool.workers)
-		pool.mu.Unlock()
-		if workers != 1 || tenant.Stuck() != 0 {
-			t.Errorf("after its return: %d workers, %d stuck", workers, tenant.Stuck())
+		expectPool(t, "after its return", pool, 1, 1, 0)
+		if tenant.Stuck() != 0 {
+			t.Errorf("after its return: %d stuck", tenant.Stuck())
 		}
 		if stuck.state.Load() != idle {
 			t.Error("the wake-up during the stuck Run was lost")
@@ -98,17 +133,16 @@ func TestStuckRunHoldsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(PoolConfig{Workers: 1})
 		flow := NewTenant(1).NewFlow()
-		ran := map[string]int{}
-		count := func(name string) func(*Turn) bool { return once(func() { ran[name]++ }) }
+		var ran counts
+		count := func(name string) func(*Turn) bool { return once(func() { ran.add(name) }) }
 		free := make(chan struct{})
 		woken, wokenLate := task(flow, Session, count("woken")), task(flow, Session, count("woken late"))
-		before := task(flow, Session, func(*Turn) bool { ran["before"]++; return ran["before"] < 3 })
+		before := task(flow, Session, func(*Turn) bool { return ran.add("before") < 3 })
 		stuck := task(flow, Session, func(turn *Turn) bool {
 			turn.Wake(woken, nil)
 			<-free
 			turn.Wake(wokenLate, nil)
-			ran["stuck"]++
-			return ran["stuck"] < 2
+			return ran.add("stuck") < 2
 		})
 		after := task(flow, Session, count("after"))
 		for _, task := range []*Task{before, stuck, after} {
@@ -117,19 +151,13 @@ func TestStuckRunHoldsNobodyElse(t *testing.T) {
 		pool.Start()
 		time.Sleep(StuckAfter + watchPeriod)
 		synctest.Wait()
-		if ran["before"] != 3 || ran["after"] != 1 || ran["woken"] != 1 || ran["stuck"] != 0 {
-			t.Errorf("while it is stuck: %v", ran)
-		}
+		ran.expect(t, "while it is stuck", map[string]int{"before": 3, "after": 1, "woken": 1})
 		pool.Ready(before, nil)
 		synctest.Wait()
-		if ran["before"] != 4 {
-			t.Error("what ran before it cannot be woken")
-		}
+		ran.expect(t, "when what ran before it is woken", map[string]int{"before": 4, "after": 1, "woken": 1})
 		close(free)
 		synctest.Wait()
-		if ran["stuck"] != 2 || ran["woken"] != 2 || ran["woken late"] != 2 {
-			t.Errorf("after its return: %v", ran)
-		}
+		ran.expect(t, "after its return", map[string]int{"before": 4, "after": 1, "stuck": 2, "woken": 2, "woken late": 2})
 		pool.Stop()
 	})
 }
@@ -158,8 +186,9 @@ func TestTenantWithManyStuckRunsIsBarred(t *testing.T) {
 		both.Wait()
 		close(free)
 		synctest.Wait()
-		if tenant.Stuck() != 0 || pool.core.ready != 0 || len(pool.workers) != 2 {
-			t.Errorf("after their return: %d stuck, %d ready, %d workers", tenant.Stuck(), pool.core.ready, len(pool.workers))
+		expectPool(t, "after their return", pool, 2, 2, 0)
+		if tenant.Stuck() != 0 {
+			t.Errorf("after their return: %d stuck", tenant.Stuck())
 		}
 		pool.Stop()
 	})
@@ -176,14 +205,10 @@ func TestSubstitutesAreBounded(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if len(pool.workers) != 5 || pool.alive != 0 {
-			t.Errorf("%d workers, %d alive, want 5 and 0", len(pool.workers), pool.alive)
-		}
+		expectPool(t, "while they are stuck", pool, 5, 0, 15)
 		close(free)
 		synctest.Wait()
-		if len(pool.workers) != 2 || pool.alive != 2 || pool.substitutes != 0 || pool.core.ready != 0 {
-			t.Errorf("after their return: %d workers, %d alive, %d substitutes, %d ready", len(pool.workers), pool.alive, pool.substitutes, pool.core.ready)
-		}
+		expectPool(t, "after their return", pool, 2, 2, 0)
 		pool.Stop()
 	})
 }
@@ -214,13 +239,13 @@ func TestStopWaitsForWhatReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := NewPool(PoolConfig{Workers: 2})
 		pool.Start()
-		var done, blocked bool
-		pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { time.Sleep(StuckAfter / 2); done = true })), nil)
-		pool.Block(NewTenant(1), func() { time.Sleep(StuckAfter / 2); blocked = true })
+		var done, blocked atomic.Bool
+		pool.Ready(task(NewTenant(1).NewFlow(), Actor, once(func() { time.Sleep(StuckAfter / 2); done.Store(true) })), nil)
+		pool.Block(NewTenant(1), func() { time.Sleep(StuckAfter / 2); blocked.Store(true) })
 		synctest.Wait()
 		pool.Stop()
-		if !done || !blocked {
-			t.Errorf("Stop did not wait: run %v, blocking work %v", done, blocked)
+		if !done.Load() || !blocked.Load() {
+			t.Errorf("Stop did not wait: run %v, blocking work %v", done.Load(), blocked.Load())
 		}
 		if pool.Block(NewTenant(1), func() {}) {
 			t.Error("blocking work taken after Stop")

@@ -26,6 +26,7 @@ type worker struct {
 	seen     uint64 // what the watchdog found in at
 	since    int64  // when it found it first
 	stuck    bool
+	stuckAt  int  // index of the task whose Run it is
 	replaced bool // by a substitute: ends when its Run returns
 }
 
