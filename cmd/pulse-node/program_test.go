@@ -1,138 +1,20 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
-	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
-	"go.uber.org/goleak"
 
 	"github.com/yaza-dev/pulse/auth"
 )
-
-// The test binary is pulse-node itself where a test runs it as a process.
-const asProcess = "RUN_AS_NODE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProcess) != "" {
-		main()
-	}
-	goleak.VerifyTestMain(m)
-}
-
-const secret = "0123456789abcdef0123456789abcdef"
-
-const keys = "auth: { jwt: { keys: [ { alg: HS256, kid: k1, secret: " + secret + " } ], issuer: i, audience: a, tenant_claim: org } }\nrooms: { chat: {} }\n"
-
-func write(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// runOnce runs a command that ends by itself.
-func runOnce(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	p := program{args: args, environ: environ, stdout: &out, stderr: &errs}
-	code = p.run(t.Context())
-	return code, out.String(), errs.String()
-}
-
-// running is a node that runs within the test.
-type running struct {
-	lines            <-chan string // closed when the node has ended
-	public, internal string
-	end              func() int
-}
-
-var listening = regexp.MustCompile(`^listening public=(https?://\S+) internal=(http://\S+)$`)
-
-// start runs a node until the test, or its end, stops it.
-func start(t *testing.T, args ...string) *running {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	r, w := io.Pipe()
-	code := make(chan int, 1)
-	go func() {
-		p := program{args: args, stdout: w, stderr: io.Discard}
-		code <- p.run(ctx)
-		w.Close()
-	}()
-	lines := make(chan string, 16) // more than any command prints
-	go func() {
-		for s := bufio.NewScanner(r); s.Scan(); {
-			lines <- s.Text()
-		}
-		close(lines)
-	}()
-	n := &running{lines: lines}
-	ended := false
-	n.end = func() int {
-		cancel()
-		ended = true
-		return <-code
-	}
-	t.Cleanup(func() {
-		if !ended {
-			n.end()
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
-	m := listening.FindStringSubmatch(n.line(t))
-	if m == nil {
-		t.Fatal("the first line does not say where it listens")
-	}
-	n.public, n.internal = m[1], m[2]
-	return n
-}
-
-func (n *running) line(t *testing.T) string {
-	t.Helper()
-	line, ok := <-n.lines
-	if !ok {
-		t.Fatal("the output ended")
-	}
-	return line
-}
-
-func get(t *testing.T, url string) (int, string) {
-	t.Helper()
-	r, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.StatusCode, string(text)
-}
 
 func TestWrongUseIsExit2(t *testing.T) {
 	file := write(t, "pulse.yaml", keys)
@@ -234,35 +116,6 @@ func TestServeRunsUntilItIsToldToEnd(t *testing.T) {
 	if code := n.end(); code != exitOK {
 		t.Errorf("exit %d", code)
 	}
-}
-
-// certificate writes a self-signed certificate for 127.0.0.1 and its key.
-func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool = x509.NewCertPool()
-	pool.AddCert(parsed)
-	return write(t, "cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
-		write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))), pool
 }
 
 func TestServeWithTLSRefusesOldVersions(t *testing.T) {
@@ -367,74 +220,4 @@ func TestVersion(t *testing.T) {
 	if code != exitOK || !regexp.MustCompile(`^pulse-node \S+\ncommit \S+\ngo go1\.\S+.*\nprotocols pulse\.v1\n$`).MatchString(out) {
 		t.Errorf("exit %d, output %q", code, out)
 	}
-}
-
-// process runs serve as a process of its own.
-func process(t *testing.T) (cmd *exec.Cmd, public, internal string) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd = exec.Command(exe, "serve", "--config", write(t, "pulse.yaml", keys), "--listen=127.0.0.1:0", "--internal.listen=127.0.0.1:0")
-	cmd.Env = append(os.Environ(), asProcess+"=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
-	lines := bufio.NewScanner(out)
-	lines.Scan()
-	m := listening.FindStringSubmatch(lines.Text())
-	if m == nil {
-		t.Fatalf("first line %q", lines.Text())
-	}
-	return cmd, m[1], m[2]
-}
-
-func TestSignalsEndTheProcess(t *testing.T) {
-	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		t.Run(signal.String(), func(t *testing.T) {
-			cmd, _, _ := process(t)
-			if err := cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("end: %v", err)
-			}
-		})
-	}
-}
-
-func TestSecondSignalEndsTheProcessAtOnce(t *testing.T) {
-	cmd, public, internal := process(t)
-	code, token, errs := runOnce(t, nil, "token", "--config", write(t, "pulse.yaml", keys), "--tenant", "acme", "--sub", "alice")
-	if code != exitOK {
-		t.Fatal(errs)
-	}
-	// A client that does not answer the close holds the drain up.
-	c, _, err := websocket.Dial(t.Context(), public+"/v1/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.CloseNow()
-	if err := c.Write(t.Context(), websocket.MessageText, []byte(`{"t":"hello","token":"`+strings.TrimSpace(token)+`"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := c.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	for code := 200; code != 503; { // until it drains
-		code, _ = get(t, internal+"/readyz")
-	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-		t.Errorf("end: %v", err)
-	}
-	http.DefaultClient.CloseIdleConnections()
 }
