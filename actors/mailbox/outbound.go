@@ -104,6 +104,7 @@ const (
 	plain   outKind = iota
 	unasked         // a control frame that answers nothing reserved
 	reply           // gives its reservation back when it goes out
+	passing         // an event that later ones may push out: drop_oldest
 )
 
 // markBit makes an entry of any kind open its generation.
@@ -130,7 +131,7 @@ type Seat struct {
 // Delivery is one event on its way to members.
 type Delivery struct {
 	Event    *codec.Event
-	Key      uint64 // for CoalesceLatest
+	Key      uint64 // for CoalesceLatest; 0, or an odd number
 	Expires  int64  // by the pool's clock; 0: never
 	Lane     backpressure.Lane
 	Policy   backpressure.Policy
@@ -424,18 +425,25 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	lane := &o.queues().lane[d.Lane]
 	e := backpressure.Entry[outEntry]{
 		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},
-		Size: size, Key: d.Key, Expires: d.Expires,
+		Size: size, Expires: d.Expires,
+	}
+	if d.Key != 0 {
+		e.Key = d.Key ^ uint64(seat.Slot)<<1 // of another room it is another event
+	}
+	if d.Policy == backpressure.DropOldest {
+		e.Item.kind = passing
 	}
 	// An empty queue takes one whatever the ledger says, so that a member who
 	// drains always gets on.
 	for o.items > 0 && !o.charge(size) {
-		if d.Policy != backpressure.DropOldest || lane.Len() == 0 {
-			o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
+		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
+		// Replies, buffered events and whatever else was promised its place share
+		// the lane, and stay.
+		if old, _ := lane.Front(); d.Policy != backpressure.DropOldest || old.Item.kind != passing {
 			return false
 		}
 		old, _, _ := lane.Pop(0)
 		o.popped(old)
-		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 	}
 	if o.items == 0 {
 		o.force(size)
