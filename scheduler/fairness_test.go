@@ -341,7 +341,7 @@ func TestNewlyReadyFirst(t *testing.T) {
 				j.add(-1)
 			}
 			probe := tt.place(s, 0, shared)
-			for range 100 {
+			for range 100 / scale {
 				s.run(20_000) // long enough for it to leave the rotation
 				probe.add(1)
 				for probe.left > 0 {
@@ -404,7 +404,7 @@ func TestSharesAreMaxMinFair(t *testing.T) {
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 8))
 		s := newSim()
-		const flows, total = 12, 1_000_000
+		const flows, total = 12, 1_000_000 / scale * 4
 		var jobs [flows]*job
 		var rate, offered [flows]float64 // items per slot; units in all
 		const slot = 2000

@@ -64,7 +64,7 @@ func TestDecodingIsChargedToTheTenant(t *testing.T) {
 	a.add(-1)
 	b.add(-1)
 	decoded := int64(0)
-	for s.spent < 500_000 {
+	for s.spent < 500_000/scale {
 		s.pool.Step()
 		if decoded < s.spent/4 { // a quarter of all there is
 			s.pool.Decode(greedy, 7<<10, func() {})
