@@ -74,6 +74,10 @@ const (
 func decodeRequest(c Codec, message []byte) (Request, error) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
+	return d.request(c, message)
+}
+
+func (d *decoder) request(c Codec, message []byte) (Request, error) {
 	d.codec, d.body, d.recheck, d.bad, d.wrongType = c, message, false, "", false
 	if !d.gate.frame(c, message) {
 		return nil, malformed(d.gate.why)

@@ -18,6 +18,14 @@
 //   - A Frame is immutable and its bytes are made once per Framing, however many
 //     sessions send it.
 //
+// # Why by hand
+//
+// encoding/json takes field names without case and the last of repeated ones; the
+// msgpack library allocates what a header declares, recurses without a bound and
+// wraps integers that do not fit. What would have to stand in front of them is
+// most of a decoder, and one cursor and one writer serve both codecs. The two
+// libraries are what the tests compare with.
+//
 // # Memory
 //
 // What Decode returns aliases the message, which the caller gives away. Where a
