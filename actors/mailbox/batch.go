@@ -25,6 +25,7 @@ type Batch struct {
 	taken   int32
 	bytes   int32
 	signals int32
+	alone   bool // something may have to be delivered alone
 
 	halted atomic.Bool // paused, suspended or closed since the batch began
 }
@@ -86,6 +87,7 @@ func (b *Batch) refill() *Raised {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b.unclaim()
+	b.alone = b.single != nil || m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
 		return nil
 	}
@@ -108,7 +110,7 @@ func (b *Batch) refill() *Raised {
 			if q.n > 0 {
 				m.unpop(l, e)
 			} else {
-				b.single = f.msg
+				b.single, b.alone = f.msg, true
 				m.queued++ // it still waits
 			}
 			break
@@ -160,7 +162,9 @@ func (b *Batch) run(t *scheduler.Turn) bool {
 		b.unclaim()
 		b.m.mu.Unlock()
 	}
-	ok = ok && b.m.guard(b.deliverSingle)
+	if ok && b.alone {
+		ok = b.m.guard(b.deliverSingle)
+	}
 	t.Spend(int(b.taken), int(b.bytes))
 	b.turn, b.current = nil, nil
 	return ok

@@ -56,6 +56,7 @@ type bench struct {
 	system *actor.ActorSystem
 	pool   *scheduler.Pool
 	tenant *scheduler.Tenant
+	lanes  mailbox.LanePool
 }
 
 func newBench(b *testing.B) *bench {
@@ -69,7 +70,7 @@ func newBench(b *testing.B) *bench {
 }
 
 func (s *bench) ours() *mailbox.Mailbox {
-	m := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: window, Bytes: 1 << 30})
+	m := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: window, Bytes: 1 << 30, Lanes: &s.lanes})
 	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return receiver{s.tally} },
 		actor.WithMailbox(func() actor.Mailbox { return m })))
 	return m

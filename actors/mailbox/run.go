@@ -68,13 +68,28 @@ func (m *Mailbox) PostUserMessage(msg any) {
 	}
 }
 
-// Run is the scheduler's: the waiting system messages, one batch, the sink.
+// Run is the scheduler's: the waiting system messages, one batch, the sink. It
+// takes the lock as rarely as it can, because with thousands of idle members
+// most of what a message costs is its wake.
 func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
-	if !m.has(started) {
+	m.mu.Lock()
+	state, waiting := m.state, m.system.head != nil
+	batch := !waiting && m.pending()
+	m.mu.Unlock()
+	if !state.has(started) {
 		return false
 	}
-	m.serveSystem()
-	if !m.serveBatch(t) || !m.serveSink(t, &more) {
+	if waiting {
+		m.serveSystem()
+		m.mu.Lock()
+		state, batch = m.state, m.runnable() && m.pending()
+		m.mu.Unlock()
+	}
+	ok := !batch || m.batch.run(t)
+	if ok && m.sink != nil && !state.has(suspended|closed) {
+		ok = m.guard(func() { more = m.sink.Drain(t) })
+	}
+	if !ok {
 		// The actor failed, and protoactor has suspended it by a message that
 		// waits now.
 		m.serveSystem()
@@ -157,25 +172,6 @@ func (m *Mailbox) serveSystem() {
 		m.batch.current = msg
 		m.guard(func() { m.invoker.InvokeSystemMessage(msg) })
 	}
-}
-
-// serveBatch hands the actor one batch. False: it panicked.
-func (m *Mailbox) serveBatch(t *scheduler.Turn) bool {
-	m.mu.Lock()
-	run := m.runnable() && m.pending()
-	m.mu.Unlock()
-	if !run {
-		return true
-	}
-	return m.batch.run(t)
-}
-
-// serveSink drains the sink. False: it panicked.
-func (m *Mailbox) serveSink(t *scheduler.Turn, more *bool) bool {
-	if m.sink == nil || m.has(suspended|closed) {
-		return true
-	}
-	return m.guard(func() { *more = m.sink.Drain(t) })
 }
 
 // guard runs f, code of the actor, and turns a panic in it into a failure of
