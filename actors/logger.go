@@ -12,7 +12,8 @@ import (
 
 // discreet is the logger that protoactor gets. protoactor logs messages and
 // panic values as they are; they may hold tokens and bodies, so every value but
-// process ids, panics and plain numbers is replaced by its type.
+// process ids, panics and plain numbers is replaced by its type. What it has to
+// say below a warning, such as that it has started, is of no use to an operator.
 func discreet(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
@@ -23,7 +24,7 @@ func discreet(l *slog.Logger) *slog.Logger {
 type discreetHandler struct{ next slog.Handler }
 
 func (h discreetHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.next.Enabled(ctx, level)
+	return level >= slog.LevelWarn && h.next.Enabled(ctx, level)
 }
 
 func (h discreetHandler) Handle(ctx context.Context, r slog.Record) error {

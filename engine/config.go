@@ -15,7 +15,8 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
-// Config is what an Engine is made of. Only Kinds and Authenticator must be set.
+// Config is what an Engine is made of. Only Authenticator must be set; without
+// Kinds there is an Engine in which no room exists.
 type Config struct {
 	// Node names this node to clients and in the ids of events. Empty: random. It
 	// must be unique among all nodes that share a broker, over time.
@@ -106,9 +107,6 @@ func (c *Config) prepare() (message.Kinds, error) {
 
 	if c.Authenticator == nil {
 		fault("Authenticator is not set")
-	}
-	if len(c.Kinds) == 0 {
-		fault("Kinds is empty: no room could exist")
 	}
 	kinds := make(message.Kinds, len(c.Kinds))
 	for _, k := range c.Kinds {

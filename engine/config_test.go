@@ -48,7 +48,6 @@ func TestConfigFaults(t *testing.T) {
 		want   string // empty: no fault
 	}{
 		"nothing but what must be": {func(*Config) {}, ""},
-		"no kinds":                 {func(c *Config) { c.Kinds = nil }, "Kinds is empty"},
 		"no authenticator":         {func(c *Config) { c.Authenticator = nil }, "Authenticator"},
 		"event in the control lane": {func(c *Config) {
 			c.Kinds[0].Events = map[string]room.EventPolicy{"a": {Lane: backpressure.Control}}

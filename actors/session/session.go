@@ -135,8 +135,10 @@ func New(cfg Config) *Session {
 	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
 	s.in.Store(cfg.Pool.Now())
 	if id := cfg.Identity; !id.Expires.IsZero() {
-		s.expires = cfg.Pool.Now() + int64(time.Until(id.Expires.Add(id.Leeway)))
-		s.expiring = cfg.Pool.Now() + int64(time.Until(id.Expires)-expiringBefore)
+		// Saturated at about 146 years, so that sums with the clock stay positive.
+		left := min(time.Until(id.Expires), 1<<62)
+		s.expires = cfg.Pool.Now() + int64(left+id.Leeway)
+		s.expiring = cfg.Pool.Now() + int64(left-expiringBefore)
 	}
 	return s
 }
