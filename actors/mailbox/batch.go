@@ -59,9 +59,10 @@ func (b *Batch) Next() (msg any, ok bool) {
 				return nil, false
 			}
 		}
-		q := b.m.q // stays while there are claims
-		c := &q.claimed[q.at]
-		q.at++
+		c := b.m.q.next() // the queues stay while there are claims
+		if c == nil {
+			continue // abandoned, as the next refill will see
+		}
 		b.taken++
 		b.bytes += c.size
 		msg := c.msg
@@ -78,7 +79,7 @@ func (b *Batch) Next() (msg any, ok bool) {
 
 // claims reports whether there are messages that the worker has taken out of
 // the lanes for this batch and not yet handed out. On the worker.
-func (b *Batch) claims() bool { return b.turn != nil && b.m.q != nil && b.m.q.at < b.m.q.n }
+func (b *Batch) claims() bool { return b.turn != nil && b.m.q != nil && b.m.q.at.Load() < b.m.q.n }
 
 // refill gets what comes next: a signal, or else claims for as many messages as
 // the batch still may take, if there are any.
@@ -99,7 +100,7 @@ func (b *Batch) refill() *Raised {
 		}
 	}
 	q, bytes := m.q, b.bytes
-	most := min(claimMost, scheduler.BatchMessages-int(b.taken))
+	most := uint32(min(claimMost, scheduler.BatchMessages-b.taken))
 	for q != nil && q.n < most && bytes < scheduler.BatchBytes {
 		l, ok := m.picker.Pick(b.ready())
 		if !ok {
@@ -129,13 +130,14 @@ func (b *Batch) unclaim() {
 	if q == nil {
 		return
 	}
-	for q.n > q.at {
+	for first := q.at.Swap(q.n); q.n > first; {
 		q.n--
 		c := &q.claimed[q.n]
 		b.m.unpop(c.lane, backpressure.Entry[any]{Item: c.msg, Size: int(c.size), Expires: c.expires})
 		c.msg = nil
 	}
-	q.at, q.n = 0, 0
+	q.n = 0
+	q.at.Store(0)
 }
 
 // ready are the lanes that may be served in this turn. Under mu.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
@@ -130,3 +131,45 @@ var (
 	_ actor.MessageInvoker = echo{}
 	_ actor.MessageInvoker = (*counter)(nil)
 )
+
+// An actor that does not return from a message is abandoned by another
+// goroutine: all that waited is answered, also what its batch had claimed, and
+// when it comes back after all it is handed nothing more.
+func TestAbandonAnswersWhatAStuckActorHolds(t *testing.T) {
+	pool := scheduler.NewPool(scheduler.PoolConfig{Workers: 1})
+	pool.Start()
+	defer pool.Stop()
+	const n = 40
+	var told atomic.Int64
+	stuck, back, over := make(chan struct{}), make(chan struct{}), make(chan int)
+	m := New(Config{
+		Pool: pool, Tenant: scheduler.NewTenant(1), Items: n, Bytes: 1 << 10,
+		Removed: func(any, backpressure.Outcome) { told.Add(1) },
+	})
+	for i := range n {
+		m.Post(interactive, Item{Msg: i})
+	}
+	m.RegisterHandlers(holding{func(b *Batch) {
+		handled := 0
+		for _, ok := b.Next(); ok; _, ok = b.Next() {
+			if handled++; handled == 1 {
+				close(stuck)
+				<-back
+			}
+		}
+		over <- handled
+	}}, nil)
+	m.Start()
+	<-stuck
+	m.Abandon()
+	want(t, "told while it is stuck", told.Load(), n-1)
+	close(back)
+	want(t, "handled", <-over, 1)
+	want(t, "told in all", told.Load(), n-1)
+}
+
+type holding struct{ receive func(*Batch) }
+
+func (h holding) InvokeUserMessage(msg any) { h.receive(msg.(*Batch)) }
+func (h holding) InvokeSystemMessage(any)   {}
+func (h holding) EscalateFailure(any, any)  {}

@@ -32,6 +32,10 @@
 //
 // # What bounds it
 //
+// The worker claims up to 16 messages under one lock; what an interrupted batch
+// did not hand out goes back to its place, where a newer message is queued
+// behind it instead of being coalesced into it.
+//
 // Each lane by Config.Items and Config.Bytes (control by ControlItems and
 // ControlBytes), all of them together by Config.Account, reserved posts by the
 // reservations that the actor granted, signals by their nodes. System messages

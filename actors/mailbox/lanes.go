@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/yaza-dev/pulse/backpressure"
 )
@@ -19,9 +20,21 @@ type lanes struct {
 	// guarded by the mailbox's mu
 	queue [backpressure.Lanes]backpressure.Queue[any]
 
-	// owned by the worker that runs the task: claimed[at:n] are still to come
+	// claimed[at:n] are still to come. The worker fills it under the mailbox's
+	// mu; who advances at owns the claims that it passed, which is the worker,
+	// or Abandon where the worker does not come back.
 	claimed [claimMost]claim
-	at, n   int
+	n       uint32
+	at      atomic.Uint32
+}
+
+// next takes the next claim, if there is one.
+func (q *lanes) next() *claim {
+	i := q.at.Load()
+	if i < q.n && q.at.CompareAndSwap(i, i+1) {
+		return &q.claimed[i]
+	}
+	return nil
 }
 
 // claim is an entry without its coalescing key, which it has lost: newer ones

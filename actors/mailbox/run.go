@@ -224,6 +224,12 @@ func (m *Mailbox) leftover() (msg any, ok bool) {
 		m.queued--
 		return msg, true
 	}
+	if m.q != nil {
+		if c := m.q.next(); c != nil {
+			msg, c.msg = c.msg, nil
+			return msg, true
+		}
+	}
 	if s := m.signals.pop(); s != nil {
 		return &s.raised, true
 	}

@@ -53,6 +53,8 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	run := m.runnable()
 	if s.work {
 		run = m.rouse()
+	} else if run {
+		m.state |= awake
 	}
 	m.mu.Unlock()
 	switch {
