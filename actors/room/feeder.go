@@ -114,7 +114,7 @@ func (r *Room) readNext() {
 	}
 	switch {
 	case r.seq.gap():
-		r.readFrom(forGap, r.seq.pos)
+		r.readFrom(forGap, r.seq.ask())
 	case len(r.waiting) > 0:
 		r.readFrom(forMembers, r.lowestWanted())
 	case r.handler != nil && r.handler.lags(r.seq.pos):
@@ -158,7 +158,7 @@ func (r *Room) pageRead() {
 	r.read.failed = readBackoff()
 	switch r.read.purpose {
 	case forGap:
-		r.fillGap(page)
+		r.fillGap(since, page)
 	case forHandler:
 		r.handler.pageRead(r, page)
 	default:
@@ -220,8 +220,8 @@ func (r *Room) lost(m *member, reason codec.ResetReason) {
 }
 
 // fillGap goes on with the room's own order.
-func (r *Room) fillGap(page bridge.Page) {
-	deliver, _, reset := r.seq.page(page)
+func (r *Room) fillGap(since codec.Position, page bridge.Page) {
+	deliver, reset := r.seq.page(since, page)
 	if reset == codec.ResetNone {
 		r.take(deliver)
 		return

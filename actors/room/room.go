@@ -246,8 +246,7 @@ func (r *Room) takeArrived() {
 			r.foreign(b.Events)
 			continue
 		}
-		deliver, _ := r.seq.arrived(b)
-		r.take(deliver)
+		r.take(r.seq.arrived(b))
 	}
 	if a.gap {
 		r.seq.atLeast(a.head)

@@ -18,7 +18,11 @@ type sequencer struct {
 	pos  codec.Position // of the last event handed out
 	head uint64         // highest offset known to exist in pos.Epoch
 	held []*codec.Event // what came above a gap
-	dry  int            // pages in a row that made none
+	dry  int            // pages in a row that brought nothing though there is more
+
+	// Whether pos still holds is for the broker to say: another epoch was heard
+	// of, since it was asked last (doubt) or before that (asked).
+	doubt, asked bool
 }
 
 // start sets the position from which the room follows its topic.
@@ -26,20 +30,14 @@ func (s *sequencer) start(head codec.Position) {
 	s.pos, s.head = head, head.Offset
 }
 
-// arrived takes a batch of buffered events. What it returns is next in order; gap says that
-// there is something between pos and what is known to exist, to be read.
-func (s *sequencer) arrived(b bridge.Batch) (deliver []*codec.Event, gap bool) {
+// arrived takes a batch of buffered events. What it returns is next in order.
+func (s *sequencer) arrived(b bridge.Batch) (deliver []*codec.Event) {
 	events := b.Events
-	if len(events) == 0 {
-		return nil, s.gap()
-	}
 	first := events[0].Position
 	if first.Epoch != s.pos.Epoch {
-		if b.Previous.Epoch != s.pos.Epoch || s.pos.Offset != b.Previous.Offset {
-			// Whether this position still holds is for the broker to say.
-			s.held = nil
-			s.head = max(s.head, first.Offset, s.pos.Offset+1)
-			return nil, true
+		if b.Previous != s.pos {
+			s.doubt = true
+			return nil
 		}
 		s.pos.Epoch, s.head, s.held = first.Epoch, s.pos.Offset, nil
 	}
@@ -47,38 +45,57 @@ func (s *sequencer) arrived(b bridge.Batch) (deliver []*codec.Event, gap bool) {
 	s.head = max(s.head, last)
 	switch {
 	case last <= s.pos.Offset:
-		return nil, s.gap() // all known
+		return nil // all known
 	case first.Offset > s.pos.Offset+1:
 		s.hold(events)
-		return nil, true
+		return nil
 	}
 	deliver = events[s.pos.Offset+1-first.Offset:]
 	s.pos.Offset = last
-	return s.release(deliver), s.gap()
+	return s.release(deliver)
 }
 
 // atLeast is told that the topic has got as far as head.
-func (s *sequencer) atLeast(head codec.Position) (gap bool) {
+func (s *sequencer) atLeast(head codec.Position) {
 	if head.Epoch != s.pos.Epoch {
-		s.head = max(s.head, s.pos.Offset+1)
-		return true
+		s.doubt = true
+		return
 	}
 	s.head = max(s.head, head.Offset)
-	return s.gap()
 }
 
-// page takes what was read after pos. reset: what was delivered so far is no
-// prefix of the history any more; pos is then the head of the new one.
-func (s *sequencer) page(p bridge.Page) (deliver []*codec.Event, gap bool, reset codec.ResetReason) {
+// gap: something exists that was not handed out, or may.
+func (s *sequencer) gap() bool { return s.doubt || s.asked || s.head > s.pos.Offset }
+
+// ask begins a read that closes the gap; its page is of what comes after the
+// position returned.
+func (s *sequencer) ask() codec.Position {
+	s.asked, s.doubt = s.asked || s.doubt, false
+	return s.pos
+}
+
+// page takes what was read. reset: what was delivered so far is no prefix of the
+// history any more; pos is then the head of the new one.
+func (s *sequencer) page(since codec.Position, p bridge.Page) (deliver []*codec.Event, reset codec.ResetReason) {
+	if since.Epoch != s.pos.Epoch || p.Reset != codec.ResetNone && since != s.pos {
+		s.doubt = true // it is about a position that was left meanwhile
+		return nil, codec.ResetNone
+	}
+	s.asked = false
 	if p.Reset != codec.ResetNone {
-		s.pos, s.head, s.held, s.dry = p.Head, p.Head.Offset, nil, 0
-		return nil, false, p.Reset
+		head := p.Head.Offset
+		if p.Head.Epoch == s.pos.Epoch {
+			head = max(head, s.head) // the page may be older than what is known
+		}
+		s.begin(p.Head)
+		s.head = head
+		return nil, p.Reset
 	}
 	if p.Head.Epoch != s.pos.Epoch {
 		// The position holds in the new epoch: the broker said so by no reset.
 		s.pos.Epoch, s.head, s.held = p.Head.Epoch, s.pos.Offset, nil
 	}
-	s.head = max(p.Head.Offset, s.heldHead())
+	s.head = max(s.head, p.Head.Offset)
 	for i, e := range p.Events {
 		if e.Position.Offset == s.pos.Offset+1 {
 			deliver = p.Events[i:]
@@ -86,18 +103,22 @@ func (s *sequencer) page(p bridge.Page) (deliver []*codec.Event, gap bool, reset
 			break
 		}
 	}
-	if len(deliver) > 0 {
+	switch {
+	case len(deliver) > 0 || s.head == s.pos.Offset:
 		s.dry = 0
-	} else if s.dry++; s.dry >= 2 && s.gap() {
-		s.pos, s.held, s.dry = p.Head, nil, 0
-		s.head = p.Head.Offset
-		return nil, false, codec.ResetOverflow
+	case s.dry == 1:
+		s.begin(p.Head)
+		return nil, codec.ResetOverflow
+	default:
+		s.dry = 1
 	}
-	return s.release(deliver), s.gap(), codec.ResetNone
+	return s.release(deliver), codec.ResetNone
 }
 
-// gap: something exists that was not handed out.
-func (s *sequencer) gap() bool { return s.head > s.pos.Offset }
+// begin goes on from the head of another history.
+func (s *sequencer) begin(head codec.Position) {
+	s.pos, s.head, s.held, s.dry = head, head.Offset, nil, 0
+}
 
 func (s *sequencer) heldHead() uint64 {
 	if n := len(s.held); n > 0 {
