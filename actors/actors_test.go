@@ -439,8 +439,9 @@ func TestM15_NoSecretReachesTheLog(t *testing.T) {
 	ref.Stop()
 	w.run()
 	w.system.root.Send(ref.PID, secret) // a dead letter
-	w.system.root.Logger().With("token", secret).Warn("x", "string", secret, slog.Group("g", "token", secret))
-	for _, must := range []string{"Recovering", "panic", "unknown system message", "room~"} {
+	w.system.root.Logger().With("token", secret).Warn("x", "string", secret, slog.Group("g", "token", secret),
+		"self", ref.PID, "reason", mailbox.NewPanic(secret, nil))
+	for _, must := range []string{"unknown system message", "room~", "reason.type=string", "reason.stack="} {
 		if !strings.Contains(out.String(), must) {
 			t.Fatalf("the log says nothing of %q:\n%s", must, out.String())
 		}
