@@ -2,7 +2,7 @@ package scheduler
 
 import "testing"
 
-// Rule 19: one turn in eight for control, tenant by tenant: with 10,000 busy tenants a ping gets through, even of a tenant deep in debt.
+// One turn in eight for control, tenant by tenant: with 10,000 busy tenants a ping gets through, even of a tenant deep in debt.
 func TestPingPassesTenThousandBusyTenants(t *testing.T) {
 	s := newSim()
 	for range 10_000 {

@@ -8,7 +8,7 @@
 // Guarantees:
 //   - A task runs on one worker at a time, and after every wake-up runs at least once more.
 //   - A tenant, and within it a flow, that is ready waits at most for (others) x (quantum + largest single cost), and W quanta more with W
-//     workers. A single cost is that of one Run, and of what Runs after it in its group began within its budget.
+//     workers; own debt is paid first, a quantum a round. Within a tenant each other flow may add one batch to that, which runs first.
 //   - Who becomes ready is served before those who stayed so, and going idle and coming back gains nothing.
 //   - In a tenant's turn rooms run before drains; neither starves the other, however much there is of it.
 //   - One group in eight serves control work only, while there is any, whatever the debts.

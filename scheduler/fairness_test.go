@@ -58,7 +58,7 @@ func TestB098NoFlowIsForgotten(t *testing.T) {
 	}
 }
 
-// Rule 18: a flow without debt waits at most (flows - 1) x (quantum + largest single cost).
+// A flow without debt waits at most (flows - 1) x (quantum + largest single cost).
 func TestWaitIsBounded(t *testing.T) {
 	const flows, largest = 20, 5 * Quantum
 	for _, tt := range shapes {
@@ -330,7 +330,7 @@ func TestRoomsRunBeforeDrains(t *testing.T) {
 	atMost(t, "units of drains before the batch", s.spent-start, Quantum+4+1)
 }
 
-// Rule 19: who becomes ready is served after the visit that goes on, however many are busy.
+// Who becomes ready is served after the visit that goes on, however many are busy.
 func TestNewlyReadyFirst(t *testing.T) {
 	for _, tt := range shapes {
 		t.Run(tt.name, func(t *testing.T) {
@@ -356,8 +356,10 @@ func TestNewlyReadyFirst(t *testing.T) {
 
 func TestToggleGainsNothing(t *testing.T) {
 	for _, tt := range shapes {
-		for delay := range 4 { // steps until it comes back: found empty in its turn, or not
-			t.Run(fmt.Sprint(tt.name, ", delay ", delay), func(t *testing.T) {
+		for i := range 12 {
+			// Steps until it comes back, so that it is found empty in its turn, or not.
+			delay, cost := i%4, []int{Quantum / 4, Quantum / 2, Quantum}[i/4]
+			t.Run(fmt.Sprint(tt.name, ", delay ", delay, ", cost ", cost), func(t *testing.T) {
 				s, shared := newSim(), NewTenant(1)
 				var steady [4]*job
 				for i := range steady {
@@ -366,7 +368,7 @@ func TestToggleGainsNothing(t *testing.T) {
 					steady[i].add(-1)
 				}
 				toggler := tt.place(s, 0, shared)
-				toggler.cost = fixed(Quantum)
+				toggler.cost = fixed(cost)
 				away := 0
 				for s.spent < 1_000_000/scale {
 					s.pool.Step()

@@ -12,7 +12,6 @@ type Flow struct {
 	nextFirst *Flow
 	listed    bool // in the tenant's rotation
 	first     bool // in the tenant's list of flows whose batches run first
-	ran       bool // a batch ran since the last visit: an empty flow then passes through the end of the list once more
 	due       bool // a batch is due since the last visit that left credit, whatever drains have spent of it
 }
 
@@ -26,7 +25,7 @@ func (f *Flow) empty() bool { return f.actors.empty() && f.sessions.empty() }
 
 // unlist takes an empty flow out of the rotation: credit is dropped, debt is kept.
 func (f *Flow) unlist() {
-	f.listed, f.due, f.ran = false, false, false
+	f.listed, f.due = false, false
 	f.deficit = min(f.deficit, 0)
 }
 

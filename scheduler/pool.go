@@ -12,7 +12,8 @@ type PoolConfig struct {
 	Workers int
 	// BlockingWorkers bounds the goroutines of Block in all, and, apart from them, the substitutes for stuck workers. 0: 64.
 	BlockingWorkers int
-	// Stuck is told, once, of a Run that has taken StuckAfter; it is called on the watchdog's goroutine. Optional.
+	// Stuck is told, once, of a Run that has taken StuckAfter; it is called on the watchdog's goroutine, which
+	// looks again when it returns; it must not call Stop. Optional.
 	Stuck func(task *Task, tenant *Tenant, running time.Duration)
 	// Now replaces the monotonic clock, in nanoseconds, for stepped tests. Optional.
 	Now func() int64

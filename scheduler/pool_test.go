@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -121,6 +123,35 @@ func TestSoleTenantUsesAllWorkers(t *testing.T) {
 		all.Wait()
 	}
 	pool.Stop()
+}
+
+// Who takes a group wakes the next worker if there is more. The tasks come from a turn in one piece, which wakes one sleeper; it passes only
+// when three run at once, before the watchdog would help.
+func TestOneWakeUpRousesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := NewPool(PoolConfig{Workers: 4})
+		pool.Start()
+		synctest.Wait() // all asleep
+		var all sync.WaitGroup
+		all.Add(3)
+		tenant := NewTenant(1)
+		var three []*Task
+		for range 3 {
+			three = append(three, task(tenant.NewFlow(), Actor, once(func() { all.Done(); all.Wait() })))
+		}
+		pool.Ready(task(tenant.NewFlow(), Actor, func(turn *Turn) bool {
+			for _, each := range three {
+				turn.Wake(each, nil)
+			}
+			return false
+		}), nil)
+		start := time.Now()
+		all.Wait()
+		if took := time.Since(start); took > 0 {
+			t.Errorf("a worker slept for %v beside work", took)
+		}
+		pool.Stop()
+	})
 }
 
 // One turn wakes more tasks than it can gather at once.

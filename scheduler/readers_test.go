@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// Rule 20. A pool that is not started and never steps would keep a reader in debt for ever if there were anybody to owe it to.
+// A pool that is not started and never steps would keep a reader in debt for ever if there were anybody to owe it to.
 func TestReaderInDebtIsForgivenByAnIdlePool(t *testing.T) {
 	s := newSim()
 	tenant := NewTenant(1)

@@ -133,7 +133,7 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 	if !c.takeActor(f, g) {
 		return false
 	}
-	f.due, f.ran = false, true
+	f.due = false
 	t.enterFirst(f)
 	g.batch = true
 	return true
@@ -169,16 +169,10 @@ func (t *Tenant) visit() {
 		}
 	}
 	if f.empty() {
-		if f.ran {
-			f.ran = false
-			t.old.push(f)
-		} else {
-			f.unlist()
-			t.flows--
-		}
+		f.unlist()
+		t.flows--
 		return
 	}
-	f.ran = false
 	f.deficit = min(f.deficit, 0) + Quantum
 	if f.deficit <= 0 {
 		t.old.push(f)

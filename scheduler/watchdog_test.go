@@ -81,7 +81,7 @@ func expectPool(t *testing.T, when string, p *Pool, workers, alive, ready int) {
 	}
 }
 
-// Rule 10: a Run that does not return is named after a second, once, and costs no worker; when it returns the extra worker ends.
+// A Run that does not return is named after a second, once, and costs no worker; when it returns the extra worker ends.
 func TestStuckRunIsReportedAndReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen reports
