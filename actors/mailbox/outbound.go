@@ -388,6 +388,9 @@ func (o *Outbound) end() {
 func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
 	o.mu.Lock()
 	if o.state.has(ended) {
+		if kind&^markBit == reply {
+			o.owed.Add(-1)
+		}
 		o.mu.Unlock()
 		return
 	}

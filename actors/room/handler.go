@@ -27,7 +27,8 @@ type Joiner interface {
 	Join(ctx *Context, m *Member) error
 }
 
-// Leaver hears of a member that has left, for whatever reason.
+// Leaver hears of a member that has left, for whatever reason. What the member
+// published shortly before may come after it.
 type Leaver interface {
 	Leave(ctx *Context, m *Member)
 }

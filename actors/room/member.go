@@ -41,6 +41,7 @@ type member struct {
 	index   int           // in members
 	leaving bool          // the client asked to leave before the join was answered
 	queued  bool          // in feeder's list
+	parted  bool          // was in the room, and left because its client did
 }
 
 func (m *member) become(s memberState) {
@@ -136,6 +137,13 @@ func (r *Room) end(m *member) {
 	r.rest()
 }
 
+// part ends a membership because its client does. The signal overtakes what the
+// client published before, which counts still.
+func (r *Room) part(m *member) {
+	m.parted = m.state == live || m.state == behind
+	r.end(m)
+}
+
 // raised handles a membership's signal.
 func (r *Room) raised(ms *message.Membership, bits uint32) {
 	m := r.member(ms)
@@ -147,13 +155,13 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 	}
 	switch {
 	case bits&message.Gone != 0:
-		r.end(m)
+		r.part(m)
 	case bits&message.Leave != 0:
 		if m.state == expected || m.state == joining {
 			m.leaving = true // the join is answered first
 			return
 		}
-		r.end(m)
+		r.part(m)
 		ms.ReplyLeave(r.turn)
 	case bits&message.Want != 0 && m.state == behind:
 		r.feed(m)
@@ -199,7 +207,7 @@ func (r *Room) replace(ms *message.Membership) {
 	case joining:
 		r.refuseJoin(old, codec.NewError(codec.CodeConflict, "replaced by a newer join"))
 	default:
-		r.end(old)
+		r.part(old)
 	}
 }
 
@@ -207,12 +215,12 @@ func (r *Room) replace(ms *message.Membership) {
 // asked for does not hold, at the room's own.
 func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	j := m.join
-	m.join = nil
 	ok := &codec.JoinResult{Room: r.cfg.Topic.Room, Position: pos, Reset: reset}
 	ok.Recovered = j.HasPosition && reset == codec.ResetNone
 	if !ok.Recovered {
-		ok.Data = r.snapshot()
+		ok.Data = r.snapshot() // may not return: until it does the join is owed its answer
 	}
+	m.join = nil
 	m.pos = pos
 	r.members.add(m)
 	m.SetJoined(true)
@@ -225,7 +233,7 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 		m.Out.Behind(m.Seat)
 	}
 	if m.leaving {
-		r.end(m)
+		r.part(m)
 		m.ReplyLeave(r.turn)
 	}
 }

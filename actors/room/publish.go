@@ -49,9 +49,10 @@ func (r *Room) handlePublish(p *message.Publish) {
 	r.sequence(p)
 }
 
+// has tells whether a member publishes, or one who was a member when it did.
 func (r *Room) has(ms *message.Membership) bool {
 	m := r.member(ms)
-	return m.state == live || m.state == behind
+	return m.state == live || m.state == behind || m.parted
 }
 
 // full: as many publishes as the room's mailbox may hold are on their way.

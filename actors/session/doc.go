@@ -9,7 +9,8 @@
 // the welcome goes out when all are answered, and whatever rooms send meanwhile
 // waits behind it. closing: what is queued goes out, until the write timeout.
 // ended comes by one way only: the transport says that the connection has ended
-// (Closed). The actor then leaves its rooms and stops.
+// (Closed). What the client said before is handled; then the actor leaves its
+// rooms and stops.
 //
 // # Queues and order
 //

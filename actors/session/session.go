@@ -115,6 +115,7 @@ type Session struct {
 	expires  int64 // end of the credentials; 0: never
 	expiring int64 // when the client is told of it; 0: it was, or never
 	deadline int64 // end of closing
+	hungUp   bool  // the connection has ended, what it brought before is handled
 	context  *actors.Context
 }
 
@@ -227,6 +228,9 @@ func (s *Session) Receive(b *mailbox.Batch) {
 		default:
 		}
 	}
+	if s.hungUp && s.phase != ended {
+		s.mb.Raise(&s.signal, closed)
+	}
 	s.turn = nil
 }
 
@@ -242,8 +246,7 @@ func (s *Session) signalled(owner any, bits uint32) {
 		}
 	case *Session:
 		if bits&closed != 0 {
-			s.end()
-			return
+			s.hangUp()
 		}
 		if bits&kicked != 0 {
 			s.close(codec.Cause(s.cause.Load()), "")
@@ -313,6 +316,9 @@ func (s *Session) tick() {
 // close ends the session in order: what is queued goes out first, unless the
 // cause is one that comes at once.
 func (s *Session) close(cause codec.Cause, reason string) {
+	if s.hungUp {
+		s.end()
+	}
 	if s.phase >= closing {
 		return
 	}
@@ -327,6 +333,18 @@ func (s *Session) close(cause codec.Cause, reason string) {
 		s.out.Finish(cause, reason)
 	}
 	s.tick()
+}
+
+// hangUp ends a session whose connection has ended. What the client said before
+// counts, and is handled first.
+func (s *Session) hangUp() {
+	if s.phase >= closing || s.mb.UserMessageCount() == 0 {
+		s.end()
+		return
+	}
+	s.hungUp = true
+	s.out.End() // nobody is there to be told
+	s.mb.Resume()
 }
 
 // end is the last thing that a session does.

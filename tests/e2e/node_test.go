@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,11 +34,8 @@ func (bearer) Authenticate(_ context.Context, c auth.Credentials) (*auth.Identit
 	if len(parts) < 3 {
 		return id, nil
 	}
-	var list []auth.Grant
-	err := json.Unmarshal([]byte(parts[2]), &list)
-	if err == nil {
-		id.Grants, err = auth.NewGrants(list...)
-	}
+	var err error
+	id.Grants, err = auth.ParseGrants([]byte(parts[2]))
 	return id, err
 }
 

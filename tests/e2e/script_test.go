@@ -19,7 +19,7 @@ import (
 //	> FRAME          sends a frame
 //	>json TEXT       sends this very text, if the client's codec is JSON
 //	>msgpack HEX     sends these very bytes, if it is msgpack
-//	>other FRAME     sends a frame in a message of the other kind
+//	>other FRAME     sends a frame, as text, in a message of the other kind
 //	< FRAME          the next frame is like this
 //	<~ FRAME         of what was sent and not taken, the first like this is taken
 //	quiet            nothing was sent that was not taken
@@ -121,11 +121,7 @@ func (s *script) line(line string) {
 			c.raw(websocket.MessageBinary, b)
 		}
 	case ">other":
-		f, err := parse([]byte(rest))
-		if err != nil {
-			fault("%v", err)
-		}
-		c.raw(map[wire]websocket.MessageType{inJSON: websocket.MessageBinary, inMsgpack: websocket.MessageText}[c.in], c.in.encode(f))
+		c.raw(map[wire]websocket.MessageType{inJSON: websocket.MessageBinary, inMsgpack: websocket.MessageText}[c.in], []byte(rest))
 	case "<":
 		got := c.next()
 		if err := s.like(s.parse(rest), map[string]any(got)); err != nil {
