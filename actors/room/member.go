@@ -252,9 +252,11 @@ func (r *Room) refuseJoin(m *member, err *codec.Error) {
 // reset tells a member that what it holds is no prefix of the history any more,
 // and goes on with it from the room's position.
 func (r *Room) reset(m *member, reason codec.ResetReason) {
-	f := codec.NewFrame(&codec.Reset{
-		Room: r.cfg.Topic.Room, Reason: reason, Position: r.seq.pos, Data: r.snapshot(),
-	})
+	data := r.snapshot()
+	if m.state == over {
+		return // the handler has failed once too often, and the room ended
+	}
+	f := codec.NewFrame(&codec.Reset{Room: r.cfg.Topic.Room, Reason: reason, Position: r.seq.pos, Data: data})
 	m.pos = r.seq.pos
 	if m.state == behind {
 		m.become(live)
