@@ -57,7 +57,8 @@ func (q *Queue[T]) Push(e Entry[T], p Policy, removed []Entry[T]) (Outcome, []En
 		if p != DropOldest || q.ring.Len() == 0 {
 			return Backpressured, removed
 		}
-		removed = append(removed, q.pop())
+		removed = append(removed, *q.ring.Front())
+		q.Drop()
 	}
 	if keyed {
 		if q.index == nil {
@@ -80,21 +81,40 @@ func (q *Queue[T]) PushFront(e Entry[T]) {
 	q.bytes += e.Size
 }
 
-// Front is the entry that Pop would remove.
-func (q *Queue[T]) Front() (Entry[T], bool) { return q.ring.Front() }
+// Front is the oldest entry, nil when there is none. It is valid until the queue changes.
+func (q *Queue[T]) Front() *Entry[T] { return q.ring.Front() }
+
+// Drop removes the oldest entry without copying it. It panics when there is none.
+func (q *Queue[T]) Drop() {
+	e := q.ring.Front()
+	q.bytes -= e.Size
+	if len(q.index) > 0 && e.Key != 0 && q.index[e.Key] == q.popped {
+		delete(q.index, e.Key)
+	}
+	q.popped++
+	q.ring.Drop()
+	if q.ring.buf == nil {
+		q.index = nil
+	}
+}
 
 // Pop removes the oldest entry. The outcome is Expired for one whose deadline is not after now: it must not run, and its owner must be
 // told; else Accepted.
 func (q *Queue[T]) Pop(now int64) (e Entry[T], o Outcome, ok bool) {
-	if q.ring.Len() == 0 {
+	front := q.ring.Front()
+	if front == nil {
 		return e, Accepted, false
 	}
-	e = q.pop()
-	if e.Expires != 0 && e.Expires <= now {
+	e = *front
+	q.Drop()
+	if e.Expired(now) {
 		return e, Expired, true
 	}
 	return e, Accepted, true
 }
+
+// Expired reports that the entry must not run any more.
+func (e *Entry[T]) Expired(now int64) bool { return e.Expires != 0 && e.Expires <= now }
 
 func (q *Queue[T]) fits(size int) bool {
 	return q.ring.Len() < q.items && q.bytes+size <= q.limit
@@ -108,17 +128,4 @@ func (q *Queue[T]) find(key uint64) (int, bool) {
 func (q *Queue[T]) push(e Entry[T]) {
 	q.ring.Push(e)
 	q.bytes += e.Size
-}
-
-func (q *Queue[T]) pop() Entry[T] {
-	e, _ := q.ring.Pop()
-	q.bytes -= e.Size
-	if len(q.index) > 0 && e.Key != 0 && q.index[e.Key] == q.popped {
-		delete(q.index, e.Key)
-	}
-	q.popped++
-	if q.ring.buf == nil {
-		q.index = nil
-	}
-	return e
 }

@@ -96,7 +96,7 @@ func TestQueueModel(t *testing.T) {
 			if q.Len() != len(n.entries) || q.Bytes() != n.bytes() {
 				t.Fatalf("seed %d: %d items %d bytes, want %d, %d", seed, q.Len(), q.Bytes(), len(n.entries), n.bytes())
 			}
-			if front, ok := q.Front(); ok && front != n.entries[0] {
+			if front := q.Front(); front != nil && *front != n.entries[0] {
 				t.Fatalf("seed %d: Front %v, want %v", seed, front, n.entries[0])
 			}
 			if len(q.index) > q.Len() {

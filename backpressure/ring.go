@@ -42,23 +42,28 @@ func (r *Ring[T]) Pop() (v T, ok bool) {
 	if r.n == 0 {
 		return v, false
 	}
+	v = *r.at(0)
+	r.Drop()
+	return v, true
+}
+
+// Drop removes the first element without copying it. It panics when there is none.
+func (r *Ring[T]) Drop() {
 	var zero T
-	p := r.at(0)
-	v, *p = *p, zero
+	*r.at(r.checked(0)) = zero
 	r.head++
 	r.n--
 	if r.n == 0 && len(r.buf) > ringKeep {
 		r.buf, r.head = nil, 0
 	}
-	return v, true
 }
 
-// Front is the first element, still in the ring.
-func (r *Ring[T]) Front() (v T, ok bool) {
+// Front is the first element, still in the ring; nil when there is none. It is valid until the ring changes.
+func (r *Ring[T]) Front() *T {
 	if r.n == 0 {
-		return v, false
+		return nil
 	}
-	return *r.at(0), true
+	return r.at(0)
 }
 
 // At is element i, counted from the front. It panics outside 0 ≤ i < Len.

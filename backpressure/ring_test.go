@@ -40,8 +40,8 @@ func TestRingModel(t *testing.T) {
 			if r.Len() != len(want) {
 				t.Fatalf("seed %d: Len %d, want %d", seed, r.Len(), len(want))
 			}
-			if front, ok := r.Front(); ok != (len(want) > 0) || ok && front != want[0] {
-				t.Fatalf("seed %d: Front %d, %v", seed, front, ok)
+			if front := r.Front(); (front != nil) != (len(want) > 0) || front != nil && *front != want[0] {
+				t.Fatalf("seed %d: Front %v, want the first of %v", seed, front, want)
 			}
 			if len(want) > 0 {
 				if k := rnd.IntN(len(want)); r.At(k) != want[k] {

@@ -375,8 +375,8 @@ func (o *Outbound) end() {
 	if o.q != nil {
 		for l := range o.q.lane {
 			for o.q.lane[l].Len() > 0 {
-				e, _, _ := o.q.lane[l].Pop(0)
-				o.popped(e)
+				o.popped(o.q.lane[l].Front())
+				o.q.lane[l].Drop()
 			}
 		}
 		o.giveBack()
@@ -442,11 +442,12 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 		// Replies, buffered events and whatever else was promised its place share
 		// the lane, and stay.
-		if old, _ := lane.Front(); d.Policy != backpressure.DropOldest || old.Item.kind != passing {
+		old := lane.Front()
+		if d.Policy != backpressure.DropOldest || old == nil || old.Item.kind != passing {
 			return false
 		}
-		old, _, _ := lane.Pop(0)
 		o.popped(old)
+		lane.Drop()
 	}
 	if o.items == 0 {
 		o.force(size)
@@ -457,12 +458,12 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	}
 	var room [1]backpressure.Entry[outEntry]
 	outcome, removed := lane.Push(e, d.Policy, room[:0])
-	for _, old := range removed {
-		o.popped(old)
+	for i := range removed {
+		o.popped(&removed[i])
 		o.dropped(d.Lane, d.Policy, outcome)
 	}
 	if !outcome.Took() {
-		o.popped(e)
+		o.popped(&e)
 		o.dropped(d.Lane, d.Policy, outcome)
 		return false
 	}
@@ -520,7 +521,7 @@ func (o *Outbound) force(size int) {
 // popped books an entry that has left the queue, whichever way. Its bytes were
 // charged only if the socket is full: frames are shared, and those who drain
 // hold them for a moment.
-func (o *Outbound) popped(e backpressure.Entry[outEntry]) {
+func (o *Outbound) popped(e *backpressure.Entry[outEntry]) {
 	o.items--
 	o.bytes -= e.Size
 	if o.state.has(parked) {

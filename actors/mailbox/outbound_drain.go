@@ -66,22 +66,25 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 			break
 		}
 		q := &o.q.lane[l]
-		if e, ok := q.Front(); !ok || o.waits(&e.Item) {
+		e := q.Front()
+		if e == nil || o.waits(&e.Item) {
 			lanes &^= 1 << l
 			continue
-		} else if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
+		}
+		if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
 			break
 		}
-		e, outcome, _ := q.Pop(t.Now())
+		frame, expired := e.Item.frame, e.Expired(t.Now())
+		passes := !expired && o.passes(&e.Item)
 		o.popped(e)
-		if outcome == backpressure.Expired {
-			o.dropped(l, 0, outcome)
+		q.Drop()
+		if expired {
+			o.dropped(l, 0, backpressure.Expired)
+		}
+		if !passes {
 			continue
 		}
-		if !o.passes(&e.Item) {
-			continue
-		}
-		b := e.Item.frame.Bytes(o.framing)
+		b := frame.Bytes(o.framing)
 		frames++
 		if len(b) > scheduler.WriteBytes {
 			return b, frames
@@ -140,7 +143,7 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 // progress: some lane's front may go out.
 func (o *Outbound) progress() bool {
 	for l := range o.q.lane {
-		if e, ok := o.q.lane[l].Front(); ok && !o.waits(&e.Item) {
+		if e := o.q.lane[l].Front(); e != nil && !o.waits(&e.Item) {
 			return true
 		}
 	}
