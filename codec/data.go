@@ -2,7 +2,9 @@ package codec
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 )
 
 // Codec is one of the two codings of the document model.
@@ -59,6 +61,58 @@ func MakeData(c Codec, raw []byte) (Data, error) {
 	return Data{c, raw}, nil
 }
 
+// NewData makes data of a Go value, in JSON, as encoding/json does: []byte is
+// base64 text (bin is made by MakeData), a Data within v is put in as it is, null
+// if it is absent. A v that is Data itself keeps its codec. What data must not be
+// is refused with an error that wraps an *Error with CodeBadRequest: NaN and
+// infinities, cycles, nesting over 48, integers beyond 64 bits. Those that
+// encoding/json writes for floats count too: from 2^64 up to 1e21.
+func NewData(v any) (Data, error) {
+	if d, ok := v.(Data); ok && !d.IsZero() {
+		return d, nil
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	var d Data
+	err := enc.Encode(v)
+	if err == nil {
+		d, err = MakeData(JSON, text.Bytes())
+	}
+	var refusal *Error
+	if err != nil && !errors.As(err, &refusal) {
+		err = fmt.Errorf("%w: %w", NewError(CodeBadRequest, "this value cannot be data"), err)
+	}
+	return d, err
+}
+
+// Unmarshal puts the value into what v points to, as encoding/json does (names of
+// fields match without case, null leaves what is no pointer as it was), from
+// either codec. Integers keep every digit: an any gets a json.Number. bin fills a
+// []byte, as its base64 text does.
+func (d Data) Unmarshal(v any) error {
+	if d.IsZero() {
+		return errors.New("codec: no data")
+	}
+	dec := json.NewDecoder(bytes.NewReader(d.In(JSON)))
+	dec.UseNumber()
+	return dec.Decode(v)
+}
+
+// MarshalJSON lets data stand within Go values; absent data is null.
+func (d Data) MarshalJSON() ([]byte, error) {
+	if d.IsZero() {
+		return []byte("null"), nil
+	}
+	return d.In(JSON), nil
+}
+
+// UnmarshalJSON keeps a copy of raw, by the rules of MakeData. null is data too.
+func (d *Data) UnmarshalJSON(raw []byte) (err error) {
+	*d, err = MakeData(JSON, bytes.Clone(raw))
+	return err
+}
+
 // faultOf is what an error of MakeData says to a client.
 func faultOf(err error) string {
 	var e *Error
@@ -83,7 +137,7 @@ func (d Data) In(c Codec) []byte {
 // equal, in whatever codec and spelling, have equal texts, others have not. bin
 // counts as the text that JSON has for it.
 func (d Data) Field(name string) (key string, ok bool) {
-	for n, v := range (value{d.codec, d.raw}).members() {
+	for n, v := range value(d).members() {
 		if n != name {
 			continue
 		}

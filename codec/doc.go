@@ -24,7 +24,8 @@
 // msgpack library allocates what a header declares, recurses without a bound and
 // wraps integers that do not fit. What would have to stand in front of them is
 // most of a decoder, and one cursor and one writer serve both codecs. The two
-// libraries are what the tests compare with.
+// libraries are what the tests compare with. Go values are another matter: they
+// become data, and data becomes them, by encoding/json.
 //
 // # Memory
 //
@@ -33,6 +34,5 @@
 // that a stored event never holds more than its own size and a constant.
 //
 // The package starts no goroutine. Its only state are pools of scratch memory,
-// to which scratch that one huge message has grown does not return, and what it
-// has learnt about the program's struct types.
+// to which scratch that one huge message has grown does not return.
 package codec

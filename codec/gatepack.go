@@ -69,8 +69,10 @@ func (g *gate) packObject(n, depth, data int) bool {
 				return g.refuse("a key that is not text")
 			}
 			g.blame("data has a key that is not text")
-			if !g.packValue(depth, data) || !g.packValue(depth, data) {
-				return false
+			for range 2 { // the key and its value
+				if !g.packValue(depth, data) {
+					return false
+				}
 			}
 			continue
 		}

@@ -21,10 +21,6 @@ const (
 	objectKind
 )
 
-var kinds = [...]string{"nothing", "null", "boolean", "number", "text", "bin", "extension", "array", "object"}
-
-func (k kind) String() string { return kinds[k] }
-
 // head is the first bytes of a msgpack value. body is the number of bytes that
 // follow it, children that of values; a value has one or the other.
 type head struct {

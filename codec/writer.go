@@ -44,15 +44,6 @@ func (w *writer) field(o *container, name string) {
 	w.b = append(append(append(w.b, '"'), name...), '"', ':')
 }
 
-// pair begins the next field of an object whose keys can be any text.
-func (w *writer) pair(o *container, name string) {
-	w.item(o)
-	w.text(name)
-	if w.codec == JSON {
-		w.b = append(w.b, ':')
-	}
-}
-
 // item begins the next element of an array.
 func (w *writer) item(c *container) {
 	if w.codec == JSON && c.n > 0 {
