@@ -34,6 +34,7 @@ type Env struct {
 	Wheel  *scheduler.Wheel
 	Tenant *scheduler.Tenant
 	Queue  *backpressure.Account // of the tenant's queues
+	Lanes  *mailbox.LanePool
 	Replay *backpressure.Account // of the tenant's replay_bytes
 	EID    func() string         // unique ids for events
 	Logger *slog.Logger
@@ -82,6 +83,7 @@ type Room struct {
 
 	// owned by the actor
 	turn       *turn // during Receive
+	hand       any   // the message being handled, answered by whoever takes the room over
 	phase      phase
 	unknown    *codec.Error // set while nothing is known of the room
 	seq        sequencer
@@ -119,7 +121,7 @@ func New(cfg Config) *Room {
 	}
 	r.mb = mailbox.New(mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: cfg.Tenant,
-		Items: p.MailboxItems, Bytes: p.MailboxBytes, Account: cfg.Queue, Removed: r.removed,
+		Items: p.MailboxItems, Bytes: p.MailboxBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Removed: r.removed,
 	})
 	r.arrivals.room = r.mb
 	r.arrivals.signal.InitWork(&r.arrivals)
@@ -160,6 +162,7 @@ func (r *Room) Receive(b *mailbox.Batch) {
 	r.turn = b.Turn()
 	for {
 		msg, ok := b.Next()
+		r.hand = msg
 		if !ok {
 			break
 		}
@@ -333,9 +336,6 @@ func (r *Room) stop() {
 func (r *Room) leaveAll() {
 	r.phase = ended
 	r.unknown = message.Unavailable(codec.ScopeRoom)
-	if r.handler != nil {
-		r.handler.handler = nil
-	}
 	for _, m := range slices.Clone(r.members.list) {
 		if m != nil {
 			r.left(m, codec.LeftStopped)
@@ -384,9 +384,12 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 		}
 		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))
 	case *message.Join:
-		m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
-		m.M.Ended()
-		if left, ok := m.M.Place.(*member); ok && left.leaving {
+		known, ok := m.M.Place.(*member)
+		if !ok || known.state <= joining { // else it was answered before its handler got stuck
+			m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
+			m.M.Ended()
+		}
+		if ok && known.leaving {
 			m.M.ReplyLeave(nil) // it overtook its join, and waited for that to be answered
 		}
 	case *mailbox.Raised:

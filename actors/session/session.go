@@ -57,6 +57,7 @@ type Env struct {
 	Tenant   *scheduler.Tenant
 	Queue    *backpressure.Account // of the tenant's queues
 	Out      *mailbox.OutboundConfig
+	Lanes    *mailbox.LanePool
 	Kinds    message.Kinds
 	Coalesce *message.Coalescer
 	Rooms    Rooms
@@ -129,7 +130,7 @@ func New(cfg Config) *Session {
 	}
 	s.mb = mailbox.New(mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Session, Tenant: cfg.Tenant,
-		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Account: cfg.Queue, Sink: &s.out,
+		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Sink: &s.out,
 	})
 	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Queue, s.mb, cfg.ID)
 	s.signal.Init(s)
