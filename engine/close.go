@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"time"
-
-	"github.com/yaza-dev/pulse/codec"
 )
 
 // stuckGrace is how long Close waits for actors to end when a handler is known
@@ -32,10 +30,18 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) shutdown() {
 	defer close(e.closed)
 
+	e.leave()
 	sessions, cancel := context.WithTimeout(context.Background(), e.cfg.Limits.WriteTimeout+time.Second)
-	for _, n := range e.all() {
-		if _, err := e.disconnect(sessions, n.Name(), "", codec.CauseRestart); err != nil {
-			e.cfg.Logger.Error("closing sessions", "tenant", n.Name(), "err", err)
+	defer cancel()
+	tenants := e.all()
+	for _, n := range tenants {
+		n.Close()
+	}
+	for _, n := range tenants {
+		select {
+		case <-n.Ending():
+		case <-sessions.Done():
+			n.Cut()
 		}
 	}
 	// The reader goroutines end with their connections; who has not gone by the
@@ -43,11 +49,7 @@ func (e *Engine) shutdown() {
 	if err := e.sockets.Shutdown(sessions); err != nil {
 		e.cfg.Logger.Info("connections were cut at the deadline", "err", err)
 	}
-	cancel()
 
-	for _, n := range e.all() {
-		n.Close()
-	}
 	e.awaitActors()
 	if e.ownBroker != nil {
 		e.ownBroker.Close()
@@ -64,8 +66,8 @@ func (e *Engine) awaitActors() {
 		case <-done:
 			return
 		case <-time.After(stuckGrace):
-			if e.abandoned.Load() > 0 {
-				e.cfg.Logger.Error("closed without a handler that does not return", "handlers", e.abandoned.Load())
+			if n := e.stuckActors.Load(); n > 0 {
+				e.cfg.Logger.Error("closed without actors that did not return", "actors", n)
 				return
 			}
 		}

@@ -36,12 +36,10 @@ func (e *Engine) Abandon(r *http.Request) { e.admission.leave(address(r)) }
 
 // Accept takes a connection over.
 func (e *Engine) Accept(c transport.Conn, r transport.Request) transport.Receiver {
-	n := &connection{e: e, conn: c, request: r}
+	n := &connection{e: e, conn: c, request: r, deadline: time.Now().Add(e.cfg.Limits.HandshakeTimeout)}
 	n.timer.Init(func() { c.Close(codec.CauseTimeout, "no hello in time") })
 	e.wheel.Set(&n.timer, e.cfg.Limits.HandshakeTimeout)
-	if e.closing.Load() {
-		c.Close(codec.CauseRestart, "")
-	}
+	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, "") })
 	return n
 }
 
@@ -51,8 +49,12 @@ type connection struct {
 	e       *Engine
 	conn    transport.Conn
 	request transport.Request
-	timer   scheduler.Timer // the handshake's deadline
+	timer   scheduler.Timer // fires at deadline
 	greeted bool            // no longer counted as unauthenticated
+
+	deadline time.Time   // of the handshake
+	stays    func() bool // Close is not to close it any more: its session's business
+
 	node    *node
 	session *session.Session // nil: before the hello
 	counted bool             // as a session
@@ -117,22 +119,29 @@ func (c *connection) hello(b []byte, binary bool) {
 		c.refuse(codec.CauseMalformed, "the first frame must be a hello")
 		return
 	}
-	identity, cause := c.authenticate(hello)
-	if cause != 0 {
-		c.refuse(cause, "")
-		return
+	ctx, cancel := context.WithDeadline(c.e.staying, c.deadline)
+	defer cancel()
+	identity, cause := c.authenticate(ctx, hello)
+	if cause == 0 {
+		cause = c.attach(ctx, identity, hello)
 	}
-	if cause := c.attach(identity, hello); cause != 0 {
+	if cause != 0 {
 		c.refuse(cause, "")
 	}
 }
 
+// late is why a handshake ends whose context has ended.
+func (c *connection) late() codec.Cause {
+	if c.e.closing.Load() {
+		return codec.CauseRestart
+	}
+	return codec.CauseTimeout
+}
+
 // authenticate asks who the client is, on the blocking pool.
-func (c *connection) authenticate(hello *codec.Hello) (*auth.Identity, codec.Cause) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.e.cfg.Limits.HandshakeTimeout)
-	defer cancel()
+func (c *connection) authenticate(ctx context.Context, hello *codec.Hello) (*auth.Identity, codec.Cause) {
 	if err := c.e.handshakes.Acquire(ctx, c.request.Remote.String()); err != nil {
-		return nil, codec.CauseTimeout
+		return nil, c.late()
 	}
 	defer c.e.handshakes.Release()
 	cr := auth.Credentials{
@@ -160,7 +169,7 @@ func (c *connection) authenticate(hello *codec.Hello) (*auth.Identity, codec.Cau
 	select {
 	case a = <-answers:
 	case <-ctx.Done():
-		return nil, codec.CauseTimeout
+		return nil, c.late()
 	}
 	switch {
 	case errors.Is(a.err, auth.ErrUnauthenticated):
@@ -197,7 +206,7 @@ func bearer(h http.Header) (string, bool) {
 }
 
 // attach gives the session to its tenant, and waits until it is started.
-func (c *connection) attach(identity *auth.Identity, hello *codec.Hello) codec.Cause {
+func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello *codec.Hello) codec.Cause {
 	if c.e.sessions.Add(1) > int64(c.e.cfg.Limits.MaxSessions) {
 		c.e.sessions.Add(-1)
 		return codec.CauseOverload
@@ -211,8 +220,6 @@ func (c *connection) attach(identity *auth.Identity, hello *codec.Hello) codec.C
 		s := session.New(session.Config{Env: n.sessions, ID: rand.Text(), Identity: identity, Conn: c.conn, Hello: hello})
 		done := make(chan *codec.Error, 1)
 		a := &message.Attach{Session: s, Mailbox: s.Mailbox(), Done: func(err *codec.Error) { done <- err }}
-		// The deadline holds until the session is there, and no longer.
-		c.e.wheel.Clear(&c.timer)
 		switch o := n.Attach(a); {
 		case o.Took():
 		case o == backpressure.Closed:
@@ -221,8 +228,15 @@ func (c *connection) attach(identity *auth.Identity, hello *codec.Hello) codec.C
 		default:
 			return codec.CauseOverload
 		}
-		if err := <-done; err != nil {
-			switch err.Code {
+		var refusal *codec.Error
+		select {
+		case refusal = <-done:
+		case <-ctx.Done():
+			s.Closed() // if it is started after all it ends at once
+			return c.late()
+		}
+		if refusal != nil {
+			switch refusal.Code {
 			case codec.CodeQuotaExceeded:
 				return codec.CauseRateLimited
 			case codec.CodeDraining:
@@ -236,17 +250,19 @@ func (c *connection) attach(identity *auth.Identity, hello *codec.Hello) codec.C
 	}
 }
 
-// greet ends the connection's counting as one that has not said hello.
+// greet ends the handshake: its deadline, and its counting as one that has not
+// said hello.
 func (c *connection) greet() {
 	if !c.greeted {
 		c.greeted = true
+		c.stays()
+		c.e.wheel.Clear(&c.timer)
 		c.e.admission.leave(c.request.Remote)
 	}
 }
 
 // Closed is the end of the connection.
 func (c *connection) Closed(cause codec.Cause) {
-	c.e.wheel.Clear(&c.timer)
 	c.greet()
 	if c.counted {
 		c.e.sessions.Add(-1)

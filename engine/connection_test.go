@@ -229,9 +229,13 @@ func TestQuotasOfSessions(t *testing.T) {
 	})
 }
 
+// refused is with what a connection was not admitted.
 func refused(c *memory.Client) *codec.Error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := c.Recv(ctx)
 	var refusal *codec.Error
-	errors.As(c.Send(nil), &refusal)
+	errors.As(err, &refusal)
 	return refusal
 }
 

@@ -49,13 +49,17 @@ type Engine struct {
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
 
-	// atomic
-	events    atomic.Uint64 // ids given out
-	sessions  atomic.Int64
-	abandoned atomic.Int64 // rooms taken from handlers that did not return
-	closing   atomic.Bool
+	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
-	closed chan struct{} // closed when Close has done everything
+	// atomic
+	events      atomic.Uint64 // ids given out
+	sessions    atomic.Int64
+	stuckActors atomic.Int64 // that the watchdog has named, ever
+	closing     atomic.Bool
+
+	staying context.Context // until Close begins: what handshakes wait under
+	leave   context.CancelFunc
+	closed  chan struct{} // closed when Close has done everything
 
 	// guarded by mu
 	mu      sync.Mutex
@@ -91,6 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		closed:   make(chan struct{}),
 		tenants:  make(map[string]*node),
 	}
+	e.staying, e.leave = context.WithCancel(context.Background())
 	for _, k := range cfg.Kinds {
 		e.handlers[k.Name] = k.New
 	}
@@ -126,11 +131,11 @@ func (e *Engine) eid() string {
 func (e *Engine) tenant(name string) (*node, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n := e.tenants[name]; n != nil {
-		return n, nil
-	}
 	if e.closing.Load() {
 		return nil, ErrClosed
+	}
+	if n := e.tenants[name]; n != nil {
+		return n, nil
 	}
 	n := e.newTenant(name)
 	if _, err := e.system.SpawnRoot(&tenant.ActorKind, name, n.Tenant, n.Mailbox()); err != nil {
@@ -157,11 +162,11 @@ func (e *Engine) newTenant(name string) *node {
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
-		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Replay: n.Replay(),
+		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 	}
 	n.sessions = &session.Env{
-		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Out: e.out,
+		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
@@ -199,9 +204,8 @@ func (e *Engine) stuck(task *scheduler.Task, flow *scheduler.Tenant, running tim
 		if n.Flow() != flow {
 			continue
 		}
-		if n.Abandon(task) {
-			e.abandoned.Add(1)
-		} else {
+		e.stuckActors.Add(1)
+		if !n.Abandon(task) {
 			e.cfg.Logger.Error("an actor does not return", "tenant", n.Name(), "running", running)
 		}
 	}

@@ -63,6 +63,8 @@ func (e *Engine) Publish(ctx context.Context, ev Event) (Result, error) {
 		return a.result, nil
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
+	case <-e.closed: // neither its room nor the broker has answered in time
+		return Result{}, ErrClosed
 	}
 }
 

@@ -32,7 +32,8 @@ var (
 )
 
 // enter is the room, whose shell is the handler's until the returned function is
-// called: it cannot be taken over in between.
+// called: it cannot be taken over in between, so nothing in between may wait or
+// run code that is not ours.
 func (c *Context) enter() (*Room, func()) {
 	r := c.room
 	if r == nil {
@@ -71,7 +72,7 @@ func (c *Context) Position() codec.Position {
 // sent does not belong in it.
 func (c *Context) Log() *slog.Logger {
 	r, leave := c.enter()
-	defer leave()
+	leave() // the log may be the program's own code
 	return r.cfg.Logger.With("tenant", r.cfg.Topic.Tenant, "room_kind", r.cfg.Policy.Name)
 }
 
@@ -91,20 +92,19 @@ func (c *Context) Members() []Member {
 // Broadcast publishes an event to all members, as the server, under the policy
 // that the kind declares for it. The handler's own Publish is not asked.
 func (c *Context) Broadcast(event string, data any) error {
+	d, err := codec.NewData(data) // may run the program's own code
 	r, leave := c.enter()
 	defer leave()
 	if c.applying {
 		return ErrApplying
 	}
 	policy := r.cfg.Policy.Event(event)
-	if policy == nil {
+	switch {
+	case policy == nil:
 		return ErrUnknownEvent
-	}
-	d, err := codec.NewData(data)
-	if err != nil {
+	case err != nil:
 		return err
-	}
-	if r.full() {
+	case r.full():
 		return ErrFull
 	}
 	r.sequence(&message.Publish{By: nobody{}, Topic: r.cfg.Topic, Event: event, Policy: policy, Data: d})
@@ -113,6 +113,7 @@ func (c *Context) Broadcast(event string, data any) error {
 
 // Send gives an event to one session only. It must not be a buffered one.
 func (c *Context) Send(session, event string, data any) error {
+	d, err := codec.NewData(data) // may run the program's own code
 	r, leave := c.enter()
 	defer leave()
 	policy := r.cfg.Policy.Event(event)
@@ -121,9 +122,7 @@ func (c *Context) Send(session, event string, data any) error {
 		return ErrUnknownEvent
 	case policy.Buffered():
 		return ErrBuffered
-	}
-	d, err := codec.NewData(data)
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	for _, m := range r.members.list {

@@ -185,9 +185,10 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 	if page.Reset == codec.ResetNone && page.Head.Epoch == r.seq.pos.Epoch {
 		r.win.prepend(page.Events, r.seq.pos.Offset)
 	}
-	waiting := r.waiting
-	r.waiting = nil
-	for _, m := range waiting {
+	// Snapshots are taken on the way, and whoever finds that one does not return
+	// must find everybody who waits.
+	var still []*member
+	for _, m := range r.waiting {
 		m.queued = false
 		switch {
 		case m.state != joining && m.state != behind:
@@ -201,10 +202,11 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 			}
 			if !r.feedFrom(m, page.Events) {
 				m.queued = true
-				r.waiting = append(r.waiting, m)
+				still = append(still, m)
 			}
 		}
 	}
+	r.waiting = still
 }
 
 // lost tells a member that its position cannot be served.

@@ -76,14 +76,16 @@ func (in *instance) leaveCode() {
 	in.inside = outside
 }
 
-// abandon takes the room over, if the handler's code is what runs.
-func (in *instance) abandon() bool {
+// abandon takes the room over, if the handler's code is what runs. While take
+// does so that code can neither return to the shell nor use a Context.
+func (in *instance) abandon(take func()) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.inside != inHandler {
 		return false
 	}
 	in.inside = abandoned
+	take()
 	return true
 }
 
@@ -111,7 +113,7 @@ func (in *instance) begin(r *Room) {
 	in.isShown = false
 	in.since = 0
 	in.handler = nil
-	if !in.call(r, "new", func() { in.install(r.cfg.New()) }) {
+	if !in.make(r) {
 		return
 	}
 	if in.applier == nil {
@@ -122,7 +124,7 @@ func (in *instance) begin(r *Room) {
 	case in.keptAt.Epoch != "" && in.keptAt.Epoch == r.seq.pos.Epoch && in.keptAt.Offset <= r.seq.pos.Offset:
 		in.applied = in.keptAt
 		if in.snapshotter != nil && !in.kept.IsZero() {
-			if !in.call(r, "restore", func() { in.restore(r) }) {
+			if !in.restore(r) {
 				return
 			}
 		}
@@ -131,18 +133,28 @@ func (in *instance) begin(r *Room) {
 	}
 }
 
-func (in *instance) install(h Handler) {
+// make makes a handler. False: it panicked.
+func (in *instance) make(r *Room) bool {
+	var h Handler
+	if !in.call(r, "new", func() { h = r.cfg.New() }) {
+		return false
+	}
 	in.handler = h
 	in.joiner, _ = h.(Joiner)
 	in.leaver, _ = h.(Leaver)
 	in.applier, _ = h.(Applier)
 	in.snapshotter, _ = h.(Snapshotter)
+	return true
 }
 
-func (in *instance) restore(r *Room) {
-	if err := in.snapshotter.Restore(in.kept, in.keptAt); err != nil {
-		panic(fmt.Errorf("room: restore: %w", err))
-	}
+// restore gives the handler the kept state. False: it panicked.
+func (in *instance) restore(r *Room) bool {
+	h, state, at := in.snapshotter, in.kept, in.keptAt
+	return in.call(r, "restore", func() {
+		if err := h.Restore(state, at); err != nil {
+			panic(fmt.Errorf("room: restore: %w", err))
+		}
+	})
 }
 
 // lags: events were given to the members that the handler has not applied.
@@ -155,7 +167,8 @@ func (in *instance) ready(pos codec.Position) bool {
 	return !in.waiting && in.handler != nil && !in.lags(pos)
 }
 
-// call runs the handler's code. False: it panicked; the failure is dealt with.
+// call runs the handler's code, f, which reads nothing of the shell: that may be
+// taken over meanwhile. False: it panicked; the failure is dealt with.
 func (in *instance) call(r *Room, what string, f func()) (ok bool) {
 	in.enter()
 	defer func() {
@@ -188,9 +201,10 @@ func (in *instance) with(r *Room, applying bool, f func(*Context)) {
 
 // publish asks the handler about an event; nil: accepted, perhaps changed.
 func (in *instance) publish(r *Room, e *Event) *codec.Error {
+	h := in.handler
 	var err error
 	if !in.call(r, "publish", func() {
-		in.with(r, false, func(ctx *Context) { err = in.handler.Publish(ctx, e) })
+		in.with(r, false, func(ctx *Context) { err = h.Publish(ctx, e) })
 	}) {
 		return errPanicked
 	}
@@ -202,9 +216,10 @@ func (in *instance) join(r *Room, m *member) *codec.Error {
 	if in.joiner == nil {
 		return nil
 	}
+	h := in.joiner
 	var err error
 	if !in.call(r, "join", func() {
-		in.with(r, false, func(ctx *Context) { err = in.joiner.Join(ctx, &m.info) })
+		in.with(r, false, func(ctx *Context) { err = h.Join(ctx, &m.info) })
 	}) {
 		return errPanicked
 	}
@@ -215,8 +230,9 @@ func (in *instance) leave(r *Room, m *member) {
 	if in.handler == nil || in.leaver == nil {
 		return
 	}
+	h := in.leaver
 	in.call(r, "leave", func() {
-		in.with(r, false, func(ctx *Context) { in.leaver.Leave(ctx, &m.info) })
+		in.with(r, false, func(ctx *Context) { h.Leave(ctx, &m.info) })
 	})
 }
 
@@ -255,8 +271,9 @@ func (in *instance) apply(r *Room, events []*codec.Event) {
 // step applies one event. One whose Apply panics is skipped ever after.
 func (in *instance) step(r *Room, e *codec.Event) bool {
 	if !in.skip[e.Position.Offset] {
+		h := in.applier
 		if !in.call(r, "apply", func() {
-			in.with(r, true, func(ctx *Context) { in.applier.Apply(ctx, e) })
+			in.with(r, true, func(ctx *Context) { h.Apply(ctx, e) })
 		}) {
 			if in.skip == nil {
 				in.skip = make(map[uint64]bool)
@@ -269,7 +286,7 @@ func (in *instance) step(r *Room, e *codec.Event) bool {
 	if in.since++; in.since >= snapshotEvery {
 		in.keep(r)
 	}
-	return true
+	return in.handler != nil // its Snapshot may have panicked
 }
 
 // keep takes the snapshot that a successor begins from.
@@ -288,9 +305,10 @@ func (in *instance) take(r *Room) (codec.Data, bool) {
 	if in.isShown && in.shownAt == in.applied {
 		return in.shown, true
 	}
+	h := in.snapshotter
 	var data codec.Data
 	if !in.call(r, "snapshot", func() {
-		state, err := in.snapshotter.Snapshot()
+		state, err := h.Snapshot()
 		if err == nil {
 			data, err = codec.NewData(state)
 		}
@@ -312,7 +330,7 @@ func (in *instance) pageRead(r *Room, page bridge.Page) {
 		return
 	}
 	if page.Reset != codec.ResetNone {
-		if in.call(r, "new", func() { in.install(r.cfg.New()) }) {
+		if in.make(r) {
 			in.applied, in.whole = r.seq.pos, false
 		}
 		return

@@ -62,6 +62,7 @@ type Config struct {
 const (
 	lingered uint32 = 1 << iota
 	closing
+	cut
 )
 
 // Tenant is the actor, and what others may use of a tenant.
@@ -76,6 +77,7 @@ type Tenant struct {
 	directory directory // has its own lock
 	signal    mailbox.Signal
 	timer     scheduler.Timer
+	stopping  chan struct{} // closed by Stopping
 
 	// owned by the actor
 	sessions map[*actors.Ref]message.Session
@@ -88,6 +90,7 @@ type Tenant struct {
 func New(cfg Config) *Tenant {
 	t := &Tenant{
 		cfg:      cfg,
+		stopping: make(chan struct{}),
 		flow:     scheduler.NewTenant(cfg.Limits.Weight),
 		queue:    backpressure.NewAccount(cfg.Queue, cfg.Limits.QueueBytes),
 		replay:   backpressure.NewAccount(cfg.Replay, cfg.Limits.ReplayBytes),
@@ -144,9 +147,15 @@ func (t *Tenant) Disconnect(d *message.Disconnect) backpressure.Outcome {
 // this tenant, or is not in a handler.
 func (t *Tenant) Abandon(task *scheduler.Task) bool { return t.directory.abandon(task) }
 
-// Close stops the tenant's rooms and then the tenant; its sessions have ended by
-// then, or are stopped too.
+// Close ends the tenant in order: its sessions are closed for the node's leaving,
+// and when the last has ended its rooms stop and then the tenant.
 func (t *Tenant) Close() { t.mb.Raise(&t.signal, closing) }
+
+// Cut ends the tenant at once: sessions that are left are stopped.
+func (t *Tenant) Cut() { t.mb.Raise(&t.signal, cut) }
+
+// Ending is closed when no session is left and the tenant stops, whatever for.
+func (t *Tenant) Ending() <-chan struct{} { return t.stopping }
 
 // Started is the actor's.
 func (t *Tenant) Started(c *actors.Context) {
@@ -231,10 +240,15 @@ func (t *Tenant) room(e *entry, bits uint32) {
 
 func (t *Tenant) own(bits uint32) {
 	switch {
+	case bits&cut != 0:
+		t.context.Self().Stop()
 	case bits&closing != 0:
 		t.ending = true
 		t.directory.close(true, nil)
-		t.context.Self().Stop()
+		for _, s := range t.sessions {
+			s.Kick(codec.CauseRestart)
+		}
+		t.emptied()
 	case bits&lingered != 0 && !t.ending:
 		if len(t.sessions) == 0 && len(t.rooms) == 0 && t.directory.close(false, t.mb.CloseIfIdle) {
 			t.ending = true
@@ -266,8 +280,17 @@ func (t *Tenant) ChildStopped(ref *actors.Ref) {
 		t.directory.Forget(e.name, e.room.Mailbox())
 	}
 	delete(t.sessions, ref)
-	if !t.ending {
+	t.emptied()
+}
+
+// emptied ends a closing tenant that has no sessions, or lets one rest that has
+// nothing.
+func (t *Tenant) emptied() {
+	switch {
+	case !t.ending:
 		t.rest()
+	case len(t.sessions) == 0:
+		t.context.Self().Stop()
 	}
 }
 
@@ -276,6 +299,7 @@ func (t *Tenant) Stopping() {
 	t.ending = true
 	t.directory.close(true, nil)
 	t.cfg.Wheel.Clear(&t.timer)
+	close(t.stopping)
 }
 
 // Stopped is the last call.
