@@ -18,12 +18,12 @@ func (d *decoder) publish() *Publish {
 }
 
 func (d *decoder) ack() *Ack {
-	a := &Ack{Room: d.room()}
-	var there bool
-	if a.Position, there = d.position(); !there {
+	room := d.room()
+	p, there := d.position()
+	if !there {
 		d.blameRequest("epoch and offset are missing")
 	}
-	return a
+	return &Ack{Room: room, Position: p}
 }
 
 func (d *decoder) join() Join {

@@ -45,34 +45,29 @@ func (g *gate) reset(in []byte) {
 
 // frame walks a whole message that must be one object.
 func (g *gate) frame(c Codec, message []byte) bool {
-	return g.whole(c, message, outside, true)
+	return g.whole(c, message, outside)
 }
 
 // data walks a whole message that is data and nothing else.
 func (g *gate) data(c Codec, raw []byte) bool {
-	return g.whole(c, raw, 0, false)
+	return g.whole(c, raw, 0)
 }
 
-func (g *gate) whole(c Codec, in []byte, data int, object bool) bool {
+func (g *gate) whole(c Codec, in []byte, data int) bool {
 	g.reset(in)
 	if len(in) > maxInput {
 		return g.refuse("larger than any message can be")
 	}
-	if c == Msgpack {
-		if object && (len(in) == 0 || packKind(in[0]) != objectKind) {
-			return g.refuse("no object")
-		}
-		if !g.packValue(0, data) {
-			return false
-		}
-	} else {
+	if c == JSON {
 		g.space()
-		if object && g.peek() != '{' {
-			return g.refuse("no object")
-		}
-		if !g.jsonValue(0, data) {
-			return false
-		}
+	}
+	if data == outside && (value{c, in[g.pos:]}).kind() != objectKind {
+		return g.refuse("no object")
+	}
+	if !g.value(c, 0, data) {
+		return false
+	}
+	if c == JSON {
 		g.space()
 	}
 	if g.pos != len(in) {

@@ -33,7 +33,7 @@ func (g *gate) packValue(depth, data int) bool {
 			return g.refuse("invalid UTF-8")
 		}
 	case numberKind:
-		if data != outside && h.header == 1 && packIsFloat(g.in[start-1]) {
+		if data != outside && packIsFloat(g.in[start-h.header]) {
 			if f := packFloat(g.in[start:g.pos]); math.IsNaN(f) || math.IsInf(f, 0) {
 				g.blame("data has a number that is not finite")
 			}

@@ -1,7 +1,7 @@
 package codec
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 )
 
@@ -13,10 +13,10 @@ type Topic struct{ Tenant, Room string }
 // NewTopic refuses names outside the grammar.
 func NewTopic(tenant, room string) (Topic, error) {
 	if !ValidTenant(tenant) {
-		return Topic{}, fmt.Errorf("codec: tenant outside the grammar")
+		return Topic{}, errors.New("codec: tenant outside the grammar")
 	}
 	if !ValidRoom(room) {
-		return Topic{}, fmt.Errorf("codec: room outside the grammar")
+		return Topic{}, errors.New("codec: room outside the grammar")
 	}
 	return Topic{tenant, room}, nil
 }
@@ -25,7 +25,7 @@ func NewTopic(tenant, room string) (Topic, error) {
 func ParseTopic(s string) (Topic, error) {
 	tenant, room, ok := strings.Cut(s, ":")
 	if !ok {
-		return Topic{}, fmt.Errorf("codec: topic without a tenant")
+		return Topic{}, errors.New("codec: topic without a tenant")
 	}
 	return NewTopic(tenant, room)
 }
