@@ -112,16 +112,13 @@ func (w *writer) text(s string) {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	switch {
-	case w.codec == JSON:
+	if w.codec == JSON {
 		w.b = appendQuoted(w.b, s)
-	case len(s) <= 31:
-		w.b = append(append(w.b, 0xa0|byte(len(s))), s...)
-	default:
-		w.b = append(w.b, 0)
-		w.head(len(w.b)-1, len(s), 0xa0, 31, 0xd9, 0xda)
-		w.b = append(w.b, s...)
+		return
 	}
+	w.b = append(w.b, 0)
+	w.head(len(w.b)-1, len(s), 0xa0, 31, 0xd9, 0xda)
+	w.b = append(w.b, s...)
 }
 
 // escaped writes a text that is given as the inside of a validated JSON string.
@@ -141,8 +138,7 @@ func (w *writer) bin(p []byte) {
 		return
 	}
 	w.b = append(w.b, 0)
-	at := len(w.b) - 1
-	w.head(at, len(p), 0, -1, 0xc4, 0xc5)
+	w.head(len(w.b)-1, len(p), 0, -1, 0xc4, 0xc5)
 	w.b = append(w.b, p...)
 }
 
