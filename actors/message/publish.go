@@ -61,7 +61,8 @@ func (p *Publish) Size() int {
 func (p *Publish) Item(c *Coalescer, now int64) mailbox.Item {
 	p.Key = c.Key(p.Policy, p.Event, p.Subject, p.Session, p.Data)
 	if !p.Expires.IsZero() {
-		p.Deadline = now + int64(time.Until(p.Expires))
+		// Saturated at about 146 years, so that the sum stays positive.
+		p.Deadline = now + min(int64(time.Until(p.Expires)), 1<<62)
 	}
 	return mailbox.Item{Msg: p, Size: p.Size(), Key: p.Key, Expires: p.Deadline, Policy: p.Policy.Overflow}
 }

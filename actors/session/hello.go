@@ -17,14 +17,6 @@ type opened struct {
 	open     int                   // not answered
 }
 
-// since is a time to count silence from while nothing was sent.
-func (o *opened) since() int64 {
-	if o == nil {
-		return 0
-	}
-	return o.deadline - int64(helloJoinTime)
-}
-
 // begin posts the joins. Each is answered by itself.
 func (o *opened) begin(h *codec.Hello) {
 	o.rooms = make([]codec.WelcomeRoom, len(h.Rooms))

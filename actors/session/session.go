@@ -109,6 +109,7 @@ type Session struct {
 
 	// owned by the actor
 	turn     *scheduler.Turn
+	began    int64 // silence counts from here while nothing was sent
 	phase    phase
 	rooms    memberships
 	hello    *opened // while opening
@@ -199,7 +200,8 @@ func (s *Session) Post(r codec.Request, size int) bool {
 // Started begins with the joins of the hello.
 func (s *Session) Started(c *actors.Context) {
 	s.context = c
-	s.hello = &opened{s: s, deadline: s.cfg.Pool.Now() + int64(helloJoinTime)}
+	s.began = s.cfg.Pool.Now()
+	s.hello = &opened{s: s, deadline: s.began + int64(helloJoinTime)}
 	s.hello.begin(s.cfg.Hello)
 	s.cfg.Hello = nil
 	s.tick()
@@ -298,7 +300,7 @@ func (s *Session) tick() {
 		if s.paused.Load() {
 			in = now // it is we who do not read
 		}
-		what, wait := s.live.check(now, in, max(s.out.Sent(), s.hello.since()))
+		what, wait := s.live.check(now, in, max(s.out.Sent(), s.began))
 		switch what {
 		case giveUp:
 			s.cfg.Conn.Close(codec.CauseTimeout, "no pong")
