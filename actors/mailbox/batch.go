@@ -20,8 +20,9 @@ type Batch struct {
 
 	// owned by the worker that runs the task
 	turn    *scheduler.Turn
-	current any // the message in hand, blamed for a panic
-	single  any // taken from a lane, to be delivered alone
+	q       *lanes // as of the last refill: where the claims are; nil outside a batch
+	current any    // the message in hand, blamed for a panic
+	single  any    // taken from a lane, to be delivered alone
 	taken   int32
 	bytes   int32
 	signals int32
@@ -59,7 +60,7 @@ func (b *Batch) Next() (msg any, ok bool) {
 				return nil, false
 			}
 		}
-		c := b.m.q.next() // the queues stay while there are claims
+		c := b.q.next()
 		if c == nil {
 			continue // abandoned, as the next refill will see
 		}
@@ -79,7 +80,7 @@ func (b *Batch) Next() (msg any, ok bool) {
 
 // claims reports whether there are messages that the worker has taken out of
 // the lanes for this batch and not yet handed out. On the worker.
-func (b *Batch) claims() bool { return b.turn != nil && b.m.q != nil && b.m.q.at.Load() < b.m.q.n }
+func (b *Batch) claims() bool { return b.q != nil && b.q.at.Load() < b.q.n }
 
 // refill gets what comes next: a signal, or else claims for as many messages as
 // the batch still may take, if there are any.
@@ -88,6 +89,7 @@ func (b *Batch) refill() *Raised {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b.unclaim()
+	b.q = m.q // which only the end of the run gives back
 	b.alone = b.single != nil || m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
 		return nil
@@ -168,7 +170,7 @@ func (b *Batch) run(t *scheduler.Turn) bool {
 		ok = b.m.guard(b.deliverSingle)
 	}
 	t.Spend(int(b.taken), int(b.bytes))
-	b.turn, b.current = nil, nil
+	b.turn, b.q, b.current = nil, nil, nil
 	return ok
 }
 

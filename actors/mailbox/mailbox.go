@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -75,6 +76,11 @@ type Mailbox struct {
 
 	// owned by the worker that runs the task
 	batch Batch
+
+	// calm: started, and nothing at all waits, so that a run has only the sink to
+	// look at. Written under mu; whoever clears it also tells the pool, so that
+	// a run that did not see it yet is followed by another.
+	calm atomic.Bool
 
 	// guarded by mu
 	mu       sync.Mutex

@@ -23,7 +23,7 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 // Start is protoactor's: what was posted so far, and all that follows, runs.
 func (m *Mailbox) Start() {
 	m.mu.Lock()
-	m.state |= started | awake
+	m.mark(started | awake)
 	m.mu.Unlock()
 	m.pool.Ready(&m.task, nil)
 }
@@ -38,7 +38,7 @@ func (m *Mailbox) PostSystemMessage(msg any) {
 	m.system.push(msg)
 	run := m.state&(started|awake) == started
 	if run {
-		m.state |= awake
+		m.mark(awake)
 	}
 	m.mu.Unlock()
 	if run {
@@ -55,7 +55,7 @@ func (m *Mailbox) PostSystemMessage(msg any) {
 func (m *Mailbox) PostUserMessage(msg any) {
 	if _, ok := msg.(*actor.PoisonPill); ok {
 		m.mu.Lock()
-		m.state |= poisoned
+		m.mark(poisoned)
 		run := m.rouse()
 		m.mu.Unlock()
 		if run {
@@ -72,6 +72,12 @@ func (m *Mailbox) PostUserMessage(msg any) {
 // takes the lock as rarely as it can, because with thousands of idle members
 // most of what a message costs is its wake.
 func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
+	if m.sink != nil && m.calm.Load() {
+		if !m.guard(func() { more = m.sink.Drain(t) }) {
+			m.serveSystem()
+		}
+		return more
+	}
 	m.mu.Lock()
 	state, waiting := m.state, m.system.head != nil
 	batch := !waiting && m.pending()
@@ -100,6 +106,7 @@ func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
 	if more = more || m.pending(); !more {
 		m.state &^= awake
 		m.giveBack()
+		m.calm.Store(m.state == started)
 	}
 	control := more && m.runnable() && (m.signals.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
 	m.mu.Unlock()
@@ -114,7 +121,7 @@ func (m *Mailbox) rouse() bool {
 	if m.state&(started|suspended|closed|awake) != started {
 		return false
 	}
-	m.state |= awake
+	m.mark(awake)
 	return true
 }
 
@@ -249,9 +256,17 @@ func bare(msg any) any {
 	return msg
 }
 
+// mark adds to the state. Under mu.
+func (m *Mailbox) mark(s state) {
+	m.state |= s
+	if m.calm.Load() {
+		m.calm.Store(false)
+	}
+}
+
 // add adds to the state, and interrupts the batch that may be running. Under mu.
 func (m *Mailbox) add(s state) {
-	m.state |= s
+	m.mark(s)
 	m.batch.halted.Store(true)
 }
 

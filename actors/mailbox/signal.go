@@ -54,7 +54,7 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	if s.work {
 		run = m.rouse()
 	} else if run {
-		m.state |= awake
+		m.mark(awake)
 	}
 	m.mu.Unlock()
 	switch {
