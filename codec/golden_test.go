@@ -273,3 +273,24 @@ func TestAppendAnswer(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAbsentDataIsSentAsNull(t *testing.T) {
+	for _, p := range Protocols() {
+		for _, d := range []Document{NewEvent(Topic{"acme", "chat"}, "e", Data{}, Origin{}), &Reply{ID: 1, OK: &CommandResult{}}} {
+			got, err := DecodeDocument(p.Codec(), p.Append(nil, d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var data Data
+			switch got := got.(type) {
+			case *Event:
+				data = got.Data
+			case *Reply:
+				data = got.OK.(*CommandResult).Data
+			}
+			if string(data.In(JSON)) != "null" {
+				t.Errorf("%T over %s has the data %q", got, p.Name(), data.Raw())
+			}
+		}
+	}
+}

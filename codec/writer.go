@@ -129,17 +129,12 @@ func (w *writer) escaped(inside []byte) {
 	w.head(at, len(w.b)-at-1, 0xa0, 31, 0xd9, 0xda)
 }
 
-// bin writes bytes; JSON has them as base64 text.
+// bin writes bytes as the base64 text that JSON has for them. msgpack takes bin
+// from msgpack only, as it is.
 func (w *writer) bin(p []byte) {
-	if w.codec == JSON {
-		w.b = append(w.b, '"')
-		w.b = base64.StdEncoding.AppendEncode(w.b, p)
-		w.b = append(w.b, '"')
-		return
-	}
-	w.b = append(w.b, 0)
-	w.head(len(w.b)-1, len(p), 0, -1, 0xc4, 0xc5)
-	w.b = append(w.b, p...)
+	w.b = append(w.b, '"')
+	w.b = base64.StdEncoding.AppendEncode(w.b, p)
+	w.b = append(w.b, '"')
 }
 
 func (w *writer) uint(u uint64) { w.number(number{u: u}) }
