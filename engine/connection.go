@@ -39,7 +39,7 @@ func (e *Engine) Accept(c transport.Conn, r transport.Request) transport.Receive
 	n := &connection{e: e, conn: c, request: r, deadline: time.Now().Add(e.cfg.Limits.HandshakeTimeout)}
 	n.timer.Init(func() { c.Close(codec.CauseTimeout, "no hello in time") })
 	e.wheel.Set(&n.timer, e.cfg.Limits.HandshakeTimeout)
-	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, "") })
+	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, session.ReconnectRange) })
 	return n
 }
 
@@ -103,6 +103,9 @@ func (c *connection) decode(b []byte, binary bool) ([]codec.Request, error) {
 }
 
 func (c *connection) refuse(cause codec.Cause, reason string) {
+	if cause == codec.CauseRestart {
+		reason = session.ReconnectRange
+	}
 	c.refused = true
 	c.conn.Close(cause, reason)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,13 @@ const (
 	// expiringBefore is how long before its end a client is told that its
 	// credentials end.
 	expiringBefore = 30 * time.Second
+	// reconnectWithin is the time over which the clients of a node that leaves
+	// spread their coming back.
+	reconnectWithin = 5 * time.Second
 )
+
+// ReconnectRange is reconnectWithin as the reason of a close with CauseRestart.
+var ReconnectRange = fmt.Sprintf("0-%d", reconnectWithin.Milliseconds())
 
 // Rooms finds the rooms of a tenant.
 type Rooms interface {
@@ -252,7 +259,7 @@ func (s *Session) signalled(owner any, bits uint32) {
 			s.hangUp()
 		}
 		if bits&kicked != 0 {
-			s.close(codec.Cause(s.cause.Load()), "")
+			s.kick(codec.Cause(s.cause.Load()))
 		}
 		if bits&timed != 0 {
 			s.tick()
@@ -314,6 +321,20 @@ func (s *Session) tick() {
 		next = min(next, wait)
 	}
 	s.cfg.Wheel.Set(&s.timer, max(next, scheduler.Tick))
+}
+
+// kick is Kick, in the actor.
+func (s *Session) kick(cause codec.Cause) {
+	reason := ""
+	if cause == codec.CauseRestart {
+		reason = ReconnectRange
+		if s.phase == open {
+			s.out.Control(codec.NewFrame(&codec.Drain{
+				ReconnectMax: reconnectWithin, Deadline: s.cfg.Limits.WriteTimeout, Reason: cause.String(),
+			}))
+		}
+	}
+	s.close(cause, reason)
 }
 
 // close ends the session in order: what is queued goes out first, unless the

@@ -87,6 +87,11 @@ type client struct {
 // dial connects to a node, without a hello.
 func dial(t testing.TB, n *node, in wire) *client {
 	t.Helper()
+	return dialWith(t, n, in, func(*websocket.DialOptions) {})
+}
+
+func dialWith(t testing.TB, n *node, in wire, change func(*websocket.DialOptions)) *client {
+	t.Helper()
 	c := &client{t: t, in: in, order: newOrder()}
 	transport := &http.Transport{
 		TLSClientConfig: n.trust,
@@ -100,9 +105,11 @@ func dial(t testing.TB, n *node, in wire) *client {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, n.url+"/v1/ws", &websocket.DialOptions{
+	o := &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{"pulse.v1." + string(in)},
-	})
+	}
+	change(o)
+	ws, _, err := websocket.Dial(ctx, n.url+"/v1/ws", o)
 	if err != nil {
 		t.Fatal(err)
 	}
