@@ -64,6 +64,7 @@ type Outbound struct {
 	q       *outLanes // nil while nothing waits
 	first   *codec.Frame
 	slots   []outSlot
+	one     [1]outSlot // where slots begins: most sessions are in one room
 	items   int
 	bytes   int
 	control int   // control frames that are no replies
@@ -87,8 +88,9 @@ const (
 )
 
 type outLanes struct {
-	lane [backpressure.Lanes]backpressure.Queue[outEntry]
-	pick backpressure.Picker
+	ready backpressure.Ready // lanes that are not empty
+	pick  backpressure.Picker
+	lane  [backpressure.Lanes]backpressure.Queue[outEntry]
 }
 
 type outEntry struct {
@@ -143,6 +145,7 @@ type Delivery struct {
 func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing, account *backpressure.Account, m *Mailbox, session string) {
 	o.cfg, o.conn, o.framing, o.account, o.m, o.session = cfg, conn, framing, account, m, session
 	o.state = corked
+	o.slots = o.one[:0]
 	conn.OnReady(o.ready)
 }
 
@@ -419,13 +422,16 @@ func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind 
 		e.Item.slot = 0
 	}
 	o.force(size)
-	o.queues().lane[lane].PushReserved(e)
+	q := o.queues()
+	q.lane[lane].PushReserved(e)
+	q.ready = q.ready.With(lane)
 }
 
 // offer pushes one event within the bounds, by its policy. Under mu.
 func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	size := len(d.Event.Bytes(o.framing))
-	lane := &o.queues().lane[d.Lane]
+	q := o.queues()
+	lane := &q.lane[d.Lane]
 	e := backpressure.Entry[outEntry]{
 		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},
 		Size: size, Expires: d.Expires,
@@ -454,6 +460,7 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	}
 	if d.Policy != backpressure.CoalesceLatest {
 		lane.PushReserved(e) // the bounds are those of all lanes together, just seen to
+		q.ready = q.ready.With(d.Lane)
 		return true
 	}
 	var room [1]backpressure.Entry[outEntry]
@@ -467,6 +474,7 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		o.dropped(d.Lane, d.Policy, outcome)
 		return false
 	}
+	q.ready = q.ready.With(d.Lane)
 	return true
 }
 
@@ -593,7 +601,7 @@ func (o *Outbound) queues() *outLanes {
 
 func (o *Outbound) giveBack() {
 	if o.q != nil && o.items == 0 {
-		o.q.pick = backpressure.Picker{}
+		o.q.ready, o.q.pick = 0, backpressure.Picker{}
 		o.cfg.queues.Put(o.q)
 		o.q = nil
 		o.discharge(base)

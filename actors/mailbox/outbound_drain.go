@@ -54,11 +54,9 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 	if o.q == nil || o.first != nil {
 		return buf, frames
 	}
-	var lanes backpressure.Ready
-	for l := range backpressure.Lane(backpressure.Lanes) {
-		if o.q.lane[l].Len() > 0 && (l == backpressure.Control || !t.Control) {
-			lanes = lanes.With(l)
-		}
+	lanes := o.q.ready
+	if t.Control {
+		lanes &= backpressure.Ready(0).With(backpressure.Control)
 	}
 	for frames < scheduler.WriteFrames {
 		l, ok := o.q.pick.Pick(lanes)
@@ -67,6 +65,9 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		}
 		q := &o.q.lane[l]
 		e := q.Front()
+		if e == nil {
+			o.q.ready &^= 1 << l
+		}
 		if e == nil || o.waits(&e.Item) {
 			lanes &^= 1 << l
 			continue
@@ -142,7 +143,10 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 
 // progress: some lane's front may go out.
 func (o *Outbound) progress() bool {
-	for l := range o.q.lane {
+	for l := range backpressure.Lane(backpressure.Lanes) {
+		if !o.q.ready.Has(l) {
+			continue
+		}
 		if e := o.q.lane[l].Front(); e != nil && !o.waits(&e.Item) {
 			return true
 		}
