@@ -84,6 +84,7 @@ const (
 	scheduled                      // a drain will come
 	stopping                       // the session's lanes are paused: Stuffed
 	finishing                      // close when empty; pushes are refused
+	readied                        // the socket had place again before Write had returned
 	ended                          // nothing more goes out
 )
 

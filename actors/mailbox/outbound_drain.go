@@ -35,11 +35,15 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 		o.end()
 		o.mu.Unlock()
 		return false
-	case !done:
+	case o.state.has(ended): // ready said so
+		o.mu.Unlock()
+		return false
+	case !done && !o.state.has(readied):
 		o.park(size)
 		o.mu.Unlock()
 		return false
 	}
+	o.state &^= readied
 	return o.settle(t)
 }
 
@@ -190,6 +194,7 @@ func (o *Outbound) park(writing int) {
 }
 
 // ready is the connection's: what was parked has been written, or never will be.
+// It may come before the Write that parked has returned.
 func (o *Outbound) ready(err error) {
 	o.mu.Lock()
 	if o.state.has(ended) {
@@ -198,6 +203,11 @@ func (o *Outbound) ready(err error) {
 	}
 	if err != nil {
 		o.end()
+		o.mu.Unlock()
+		return
+	}
+	if !o.state.has(parked) {
+		o.state |= readied
 		o.mu.Unlock()
 		return
 	}

@@ -160,6 +160,7 @@ type wire struct {
 	limit  int // bytes that it still takes
 	parked []byte
 	dead   bool
+	early  []error // ready is called before Write returns
 	ready  func(error)
 	got    strings.Builder
 	writes []int // their sizes
@@ -178,6 +179,15 @@ func (w *wire) Write(b []byte) (bool, error) {
 		panic("Write while a write is parked")
 	}
 	w.writes = append(w.writes, len(b))
+	if len(w.early) > 0 {
+		err := w.early[0]
+		w.early = w.early[1:]
+		if err == nil {
+			w.got.Write(b)
+		}
+		w.ready(err)
+		return false, nil
+	}
 	if len(b) > w.limit {
 		w.parked = append([]byte{}, b...)
 		return false, nil

@@ -560,6 +560,31 @@ func TestOutboundFinish(t *testing.T) {
 	}
 }
 
+// A client that reads while the Write that filled its socket is still returning.
+func TestOutboundReadyBeforeWriteHasReturned(t *testing.T) {
+	r := newOpenRig(t, 100, 1<<16)
+	s := seatOpen(r)
+	r.wire.early = []error{nil, nil}
+	for _, name := range []string{"a", "b", "c"} {
+		r.deliver(s, event(name, bulk))
+		want(t, "written", r.written(), []string{name})
+		r.balanced()
+	}
+	r.wire.limit = 0
+	r.deliver(s, event("d", bulk))
+	r.run()
+	if r.out.held == 0 {
+		t.Error("a socket that is full, after one that was not any more, is not parked")
+	}
+	r.wire.open(1 << 20)
+	want(t, "written", r.written(), []string{"d"})
+	r.wire.early = []error{errDead}
+	r.deliver(s, event("e", bulk), event("f", bulk))
+	r.run()
+	want(t, "the ledger, once it died in a Write", r.account.Used(), 0)
+	r.ended()
+}
+
 func TestOutboundADeadConnectionGivesEverythingBack(t *testing.T) {
 	for _, parked := range []bool{false, true} {
 		r := newOpenRig(t, 100, 1<<16)
