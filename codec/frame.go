@@ -34,6 +34,28 @@ type encoded struct {
 // NewFrame makes a frame of a document that does not change any more.
 func NewFrame(d Document) *Frame { return &Frame{doc: d} }
 
+// Bundle makes one frame of several that go out together: its bytes are theirs,
+// one after the other, so that a queue has one entry and a write one copy for all
+// of them.
+func Bundle(frames []*Frame) *Frame { return NewFrame(bundle(frames)) }
+
+type bundle []*Frame
+
+// encode is never called: a bundle has no document, only its frames have.
+func (bundle) encode([]byte, Codec) []byte { panic("codec: a bundle is not a document") }
+
+func (b bundle) join(fr *Framing) []byte {
+	size := 0
+	for _, f := range b {
+		size += len(f.Bytes(fr))
+	}
+	out := make([]byte, 0, size)
+	for _, f := range b {
+		out = append(out, f.Bytes(fr)...)
+	}
+	return out
+}
+
 // Bytes returns the frame in the given framing. The caller must not change them.
 // After the first call for a framing it takes no lock and allocates nothing.
 func (f *Frame) Bytes(fr *Framing) []byte {
@@ -63,6 +85,9 @@ func (f *Frame) find(fr *Framing) *encoded {
 const wrapRoom = 16
 
 func (fr *Framing) encode(d Document) []byte {
+	if b, ok := d.(bundle); ok {
+		return b.join(fr)
+	}
 	buf := encodeBuffers.Get().(*[]byte)
 	doc := fr.Protocol.Append((*buf)[:0], d)
 	out := make([]byte, 0, len(doc)+wrapRoom)

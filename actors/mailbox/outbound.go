@@ -99,6 +99,7 @@ type outEntry struct {
 	gen   uint32
 	slot  uint16 // membership slot + 1; 0: of no membership
 	kind  outKind
+	more  uint8 // frames in it beyond the first: a bundle
 }
 
 type outKind uint8
@@ -227,15 +228,58 @@ func (o *Outbound) vacate(slot uint16, next outSlot) {
 	*s = next
 }
 
-// Deliver pushes events for a member, in order. live: buffered ones too. posted
+// Run is consecutive events on their way to the members of a room.
+type Run struct {
+	Events []Delivery
+	// Whole is all of them as one frame, for members who get all: only if all are
+	// buffered and of one lane, and at most BundleMost. Nil: one by one.
+	Whole *codec.Frame
+}
+
+// A bundle is small enough for a queue that is not nearly full.
+const (
+	BundleMost  = 16
+	BundleBytes = 16 << 10
+)
+
+// Deliver pushes a run for a member, in order. live: buffered events too. posted
 // is how many buffered ones are done with; full says that the next one did not
 // fit and that the slot is behind from here on.
-func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, events []Delivery, live bool) (posted int, full bool) {
+func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, run Run, live bool) (posted int, full bool) {
 	o.mu.Lock()
 	if o.state.has(finishing | ended) {
 		o.mu.Unlock()
 		return 0, false
 	}
+	if run.Whole != nil && live && !seat.NoEcho && o.offerWhole(seat, &run) {
+		posted = len(run.Events)
+	} else {
+		posted, full = o.offerEach(seat, run.Events, live)
+	}
+	wake := o.items > 0 && o.schedule()
+	o.mu.Unlock()
+	if wake {
+		t.Wake(&o.m.task, flow)
+	}
+	return posted, full
+}
+
+// offerWhole pushes a run as one entry. False: it does not fit as one.
+func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
+	b := run.Whole.Bytes(o.framing)
+	if !o.charge(len(run.Events), len(b)) {
+		return false
+	}
+	lane := run.Events[0].Lane
+	q := o.queues()
+	q.lane[lane].PushReserved(backpressure.Entry[outEntry]{
+		Item: outEntry{frame: run.Whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: len(b),
+	})
+	q.ready = q.ready.With(lane)
+	return true
+}
+
+func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted int, full bool) {
 	for i := range events {
 		d := &events[i]
 		if seat.NoEcho && d.Event.Session == o.session {
@@ -257,11 +301,6 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, e
 	}
 	if full {
 		o.setBehind(seat, true)
-	}
-	run := o.items > 0 && o.schedule()
-	o.mu.Unlock()
-	if run {
-		t.Wake(&o.m.task, flow)
 	}
 	return posted, full
 }
@@ -445,7 +484,7 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	}
 	// An empty queue takes one whatever the ledger says, so that a member who
 	// drains always gets on.
-	for o.items > 0 && !o.charge(size) {
+	for o.items > 0 && !o.charge(1, size) {
 		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 		// Replies, buffered events and whatever else was promised its place share
 		// the lane, and stay.
@@ -487,12 +526,13 @@ const (
 	base  = 4
 )
 
-// charge books one more frame, if the session's and the ledger's bounds allow.
-func (o *Outbound) charge(size int) bool {
-	if o.items >= o.cfg.Items || o.bytes+size > o.cfg.Bytes {
+// charge books n more frames of size bytes in all, if the session's and the
+// ledger's bounds allow.
+func (o *Outbound) charge(n, size int) bool {
+	if o.items+n > o.cfg.Items || o.bytes+size > o.cfg.Bytes {
 		return false
 	}
-	if o.items == o.charged {
+	if o.items+n > o.charged {
 		if !o.account.Charge(chunk * backpressure.EntryBytes) {
 			return false
 		}
@@ -504,7 +544,7 @@ func (o *Outbound) charge(size int) bool {
 		}
 		o.held += int64(size)
 	}
-	o.items++
+	o.items += n
 	o.bytes += size
 	return true
 }
@@ -531,7 +571,7 @@ func (o *Outbound) force(size int) {
 // charged only if the socket is full: frames are shared, and those who drain
 // hold them for a moment.
 func (o *Outbound) popped(e *backpressure.Entry[outEntry]) {
-	o.items--
+	o.items -= 1 + int(e.Item.more)
 	o.bytes -= e.Size
 	if o.state.has(parked) {
 		o.account.Release(int64(e.Size))

@@ -79,7 +79,7 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		if frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
 			break
 		}
-		frame, expired := e.Item.frame, e.Expired(t.Now())
+		frame, n, expired := e.Item.frame, 1+int(e.Item.more), e.Expired(t.Now())
 		passes := !expired && o.passes(&e.Item)
 		o.popped(e)
 		q.Drop()
@@ -90,7 +90,7 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 			continue
 		}
 		b := frame.Bytes(o.framing)
-		frames++
+		frames += n
 		if len(b) > scheduler.WriteBytes {
 			return b, frames
 		}

@@ -168,7 +168,7 @@ func (m *outModel) deliver(random *rand.Rand) {
 	} else {
 		var full bool
 		live := !mm.behind
-		m.r.push(func(t *scheduler.Turn) { posted, full = m.r.out.Deliver(t, nil, mm.seat, events, live) })
+		m.r.push(func(t *scheduler.Turn) { posted, full = m.r.out.Deliver(t, nil, mm.seat, Run{Events: events}, live) })
 		if full && !live {
 			m.t.Fatal("one who is behind cannot be full")
 		}

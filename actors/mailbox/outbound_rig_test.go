@@ -118,7 +118,7 @@ func event(name string, l backpressure.Lane, options ...eventOption) Delivery {
 
 // deliver is one Deliver to a live member.
 func (r *outRig) deliver(s Seat, events ...Delivery) (posted int, full bool) {
-	r.push(func(t *scheduler.Turn) { posted, full = r.out.Deliver(t, r.room.Flow(), s, events, true) })
+	r.push(func(t *scheduler.Turn) { posted, full = r.out.Deliver(t, r.room.Flow(), s, Run{Events: events}, true) })
 	return posted, full
 }
 

@@ -100,7 +100,7 @@ func (c *Context) Broadcast(event string, data any) error {
 	}
 	policy := r.cfg.Policy.Event(event)
 	switch {
-	case policy == nil:
+	case policy == nil || !codec.ValidEvent(event):
 		return ErrUnknownEvent
 	case err != nil:
 		return err
@@ -118,7 +118,7 @@ func (c *Context) Send(session, event string, data any) error {
 	defer leave()
 	policy := r.cfg.Policy.Event(event)
 	switch {
-	case policy == nil:
+	case policy == nil || !codec.ValidEvent(event):
 		return ErrUnknownEvent
 	case policy.Buffered():
 		return ErrBuffered
@@ -129,7 +129,7 @@ func (c *Context) Send(session, event string, data any) error {
 		if m != nil && m.Session == session {
 			e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli()})
 			to := []mailbox.Delivery{r.delivery(e, policy, 0, 0)}
-			m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, to, false)
+			m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, mailbox.Run{Events: to}, false)
 			return nil
 		}
 	}

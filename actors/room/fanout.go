@@ -13,12 +13,12 @@ import (
 // the room brought, in order, and how far through the members it has got.
 type fanout struct {
 	events  []mailbox.Delivery // being given out
+	runs    []mailbox.Run      // events, in pieces
 	next    []mailbox.Delivery // collected since
 	scratch []mailbox.Delivery
-	first   uint64 // offset of the first buffered event in events; 0: none is
-	at      int    // members served
-	of      int    // members when it began
-	start   int    // index of the first, rotating so that nobody is always last
+	at      int // members served
+	of      int // members when it began
+	start   int // index of the first, rotating so that nobody is always last
 }
 
 // busy: members are being served.
@@ -37,22 +37,51 @@ func (f *fanout) begin(members int) bool {
 		return false
 	}
 	f.events, f.next = f.next, f.events[:0]
-	f.at, f.of, f.first = 0, members, 0
-	for i := range f.events {
-		if f.events[i].Buffered {
-			f.first = f.events[i].Event.Position.Offset
+	f.at, f.of = 0, members
+	if members == 0 {
+		f.end()
+		return false
+	}
+	f.start = (f.start + scheduler.Slice) % members
+	f.cut()
+	return true
+}
+
+// cut makes runs of the events: buffered ones that follow each other become one
+// frame, which costs a member one push and one copy, and the rest stays as it is.
+func (f *fanout) cut() {
+	f.runs = f.runs[:0]
+	for rest := f.events; len(rest) > 0; {
+		n := bundled(rest)
+		run := mailbox.Run{Events: rest[:n]}
+		if n > 1 {
+			frames := make([]*codec.Frame, n)
+			for i := range frames {
+				frames[i] = &rest[i].Event.Frame
+			}
+			run.Whole = codec.Bundle(frames)
+		}
+		f.runs = append(f.runs, run)
+		rest = rest[n:]
+	}
+}
+
+// bundled is how many of the first events may go as one.
+func bundled(events []mailbox.Delivery) int {
+	n, size := 0, 0
+	for n < len(events) && n < mailbox.BundleMost && events[n].Buffered {
+		if size += events[n].Event.Size(); size > mailbox.BundleBytes {
 			break
 		}
+		n++
 	}
-	if members > 0 {
-		f.start = (f.start + scheduler.Slice) % members
-	}
-	return members > 0
+	return max(n, 1)
 }
 
 // end lets go of the events.
 func (f *fanout) end() {
 	clear(f.events)
+	clear(f.runs)
 	clear(f.scratch)
 	f.events, f.scratch = f.events[:0], f.scratch[:0]
 	f.of = 0
@@ -83,7 +112,9 @@ func (r *Room) serve() (done bool) {
 			continue
 		}
 		served++
-		r.deliver(m, f.events)
+		for _, run := range f.runs {
+			r.deliver(m, run)
+		}
 	}
 	r.turn.Spend(1+served*sliceCost/scheduler.Slice, 0)
 	f.end()
@@ -92,20 +123,17 @@ func (r *Room) serve() (done bool) {
 }
 
 // deliver gives a run of events to one member.
-func (r *Room) deliver(m *member, events []mailbox.Delivery) {
+func (r *Room) deliver(m *member, run mailbox.Run) {
 	if m.state != live {
-		m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, events, false)
+		m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, run, false)
 		return
 	}
-	if r.fanout.first != 0 && m.pos.Offset >= r.fanout.first {
-		events = r.fanout.above(events, m.pos.Offset)
+	if first := run.Events[0]; first.Buffered && m.pos.Offset >= first.Event.Position.Offset {
+		run = r.fanout.above(run, m.pos.Offset)
 	}
-	posted, full := m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, events, true)
-	for i := 0; posted > 0; i++ {
-		if events[i].Buffered {
-			m.pos = events[i].Event.Position
-			posted--
-		}
+	posted, full := m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, run, true)
+	if posted > 0 {
+		m.pos = run.Events[posted-1].Event.Position // a run is all buffered, or one event
 	}
 	if full {
 		m.become(behind)
@@ -113,23 +141,23 @@ func (r *Room) deliver(m *member, events []mailbox.Delivery) {
 	}
 }
 
-// above leaves out the buffered events that a member has already: it joined, was
-// fed or was reset at the room's position while they were on their way.
-func (f *fanout) above(events []mailbox.Delivery, offset uint64) []mailbox.Delivery {
+// above leaves out what a member has already: it joined, was fed or was reset at
+// the room's position while the run was on its way.
+func (f *fanout) above(run mailbox.Run, offset uint64) mailbox.Run {
 	f.scratch = f.scratch[:0]
-	for _, d := range events {
-		if !d.Buffered || d.Event.Position.Offset > offset {
+	for _, d := range run.Events {
+		if d.Event.Position.Offset > offset {
 			f.scratch = append(f.scratch, d)
 		}
 	}
-	return f.scratch
+	return mailbox.Run{Events: f.scratch}
 }
 
 // drop takes the buffered events out of what is on its way: the history that
 // they belong to is not the room's any more.
 func (f *fanout) drop() {
 	f.events, f.next = transient(f.events), transient(f.next)
-	f.first = 0
+	f.cut()
 }
 
 func transient(events []mailbox.Delivery) []mailbox.Delivery {
