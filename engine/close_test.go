@@ -302,6 +302,23 @@ func (h holding) Publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 	h.held <- func() { h.Broker.Publish(topic, r, batch, done) }
 }
 
+// letGo lets go of everything, now and until the returned function is called.
+func (h holding) letGo() (end func()) {
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case publish := <-h.held:
+				publish()
+			case <-stop:
+				return
+			}
+		}
+	})
+	return func() { close(stop); wg.Wait() }
+}
+
 func hold(t *testing.T) holding {
 	h := holding{memory.New(memory.Config{}), make(chan func(), 1<<10)}
 	t.Cleanup(h.Broker.Close)
@@ -329,25 +346,26 @@ func TestCloseAnswersPublishesThatTheBrokerNeverAnswers(t *testing.T) {
 
 func TestCloseOfConnectionsInTheirHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := make(chan struct{}, 1)
+		asked, making, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		defer close(release)
 		e := start(t, func(c *Config) {
 			c.Authenticator = authFunc(func(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
 				if cr.Token == "slow" {
-					asked <- struct{}{}
+					close(asked)
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
 				return asTold{}.Authenticate(ctx, cr)
 			})
-			c.Kinds = []room.Kind{kind("chat", func() room.Handler { <-asked; return &puppet{} })}
+			c.Kinds = []room.Kind{kind("chat", func() room.Handler { close(making); <-release; return &puppet{} })}
 		})
 		quiet := dial(t, e, codec.JSON, link.Options{})
 		opening := dial(t, e, codec.JSON, link.Options{})
 		opening.send(`{"t":"hello","token":"acme/a","rooms":[{"room":"chat:1"}]}`)
 		slow := dial(t, e, codec.JSON, link.Options{})
 		slow.send(`{"t":"hello","token":"slow"}`)
-		<-asked // by the authenticator, or by a room that then waits for it
-		asked <- struct{}{}
+		<-asked
+		<-making
 		began := time.Now()
 		e.closeWithin(t, 8*time.Second)
 		for name, c := range map[string]*client{"silent": quiet, "opening": opening, "authenticating": slow} {

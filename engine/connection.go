@@ -239,10 +239,10 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 			return c.late()
 		}
 		if refusal != nil {
-			switch refusal.Code {
-			case codec.CodeQuotaExceeded:
+			switch {
+			case refusal.Code == codec.CodeQuotaExceeded:
 				return codec.CauseRateLimited
-			case codec.CodeDraining:
+			case c.e.closing.Load():
 				return codec.CauseRestart
 			}
 			return codec.CauseOverload
