@@ -61,7 +61,8 @@ type Outbound struct {
 
 	// guarded by mu
 	mu      sync.Mutex
-	q       *outLanes // nil while nothing waits
+	sole    soleEntry // what waits when it is one entry, which is the rule
+	q       *outLanes // nil while no more than that waits
 	first   *codec.Frame
 	slots   []outSlot
 	one     [1]outSlot // where slots begins: most sessions are in one room
@@ -93,6 +94,14 @@ type outLanes struct {
 	pick  backpressure.Picker
 	lane  [backpressure.Lanes]backpressure.Queue[outEntry]
 }
+
+// soleEntry is an entry that waits alone, without queues.
+type soleEntry struct {
+	backpressure.Entry[outEntry]
+	lane backpressure.Lane
+}
+
+func (e *soleEntry) waits() bool { return e.Item.frame != nil }
 
 type outEntry struct {
 	frame *codec.Frame
@@ -270,12 +279,9 @@ func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
 	if !o.charge(len(run.Events), len(b)) {
 		return false
 	}
-	lane := run.Events[0].Lane
-	q := o.queues()
-	q.lane[lane].PushReserved(backpressure.Entry[outEntry]{
+	o.enter(run.Events[0].Lane, backpressure.Entry[outEntry]{
 		Item: outEntry{frame: run.Whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: len(b),
 	})
-	q.ready = q.ready.With(lane)
 	return true
 }
 
@@ -415,6 +421,10 @@ func (o *Outbound) end() {
 	for i := range o.slots {
 		o.slots[i] = outSlot{}
 	}
+	if o.sole.waits() {
+		o.popped(&o.sole.Entry)
+		o.sole = soleEntry{}
+	}
 	if o.q != nil {
 		for l := range o.q.lane {
 			for o.q.lane[l].Len() > 0 {
@@ -462,6 +472,16 @@ func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind 
 		e.Item.slot = 0
 	}
 	o.force(size)
+	o.enter(lane, e)
+}
+
+// enter appends an entry that has been booked to its lane, or keeps it as the
+// sole one. Under mu.
+func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry]) {
+	if o.items == 1+int(e.Item.more) && o.q == nil {
+		o.sole = soleEntry{e, lane}
+		return
+	}
 	q := o.queues()
 	q.lane[lane].PushReserved(e)
 	q.ready = q.ready.With(lane)
@@ -470,14 +490,13 @@ func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind 
 // offer pushes one event within the bounds, by its policy. Under mu.
 func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	size := len(d.Event.Bytes(o.framing))
-	q := o.queues()
-	lane := &q.lane[d.Lane]
 	e := backpressure.Entry[outEntry]{
 		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},
 		Size: size, Expires: d.Expires,
 	}
 	if d.Key != 0 {
-		e.Key = d.Key ^ uint64(seat.Slot)<<1 // of another room it is another event
+		// Of another room, or to a later membership, it is another event.
+		e.Key = d.Key ^ uint64(seat.Slot)<<1 ^ uint64(seat.Gen)<<17
 	}
 	if d.Policy == backpressure.DropOldest {
 		e.Item.kind = passing
@@ -488,8 +507,12 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 		// Replies, buffered events and whatever else was promised its place share
 		// the lane, and stay.
+		if d.Policy != backpressure.DropOldest {
+			return false
+		}
+		lane := &o.queues().lane[d.Lane]
 		old := lane.Front()
-		if d.Policy != backpressure.DropOldest || old == nil || old.Item.kind != passing {
+		if old == nil || old.Item.kind != passing {
 			return false
 		}
 		o.popped(old)
@@ -498,11 +521,12 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	if o.items == 0 {
 		o.force(size)
 	}
-	if d.Policy != backpressure.CoalesceLatest {
-		lane.PushReserved(e) // the bounds are those of all lanes together, just seen to
-		q.ready = q.ready.With(d.Lane)
+	if d.Policy != backpressure.CoalesceLatest || o.items == 1 && o.q == nil {
+		o.enter(d.Lane, e) // the bounds are those of all lanes together, just seen to
 		return true
 	}
+	q := o.queues()
+	lane := &q.lane[d.Lane]
 	var room [1]backpressure.Entry[outEntry]
 	outcome, removed := lane.Push(e, d.Policy, room[:0])
 	for i := range removed {
@@ -625,9 +649,10 @@ func (o *Outbound) schedule() bool {
 	return true
 }
 
-// queues are the lanes, borrowed for as long as something waits.
+// queues are the lanes, borrowed for as long as more than one entry waits.
 func (o *Outbound) queues() *outLanes {
 	if o.q == nil {
+		defer o.join()
 		if q, ok := o.cfg.queues.Get().(*outLanes); ok {
 			o.q = q
 		} else {
@@ -638,6 +663,21 @@ func (o *Outbound) queues() *outLanes {
 		}
 	}
 	return o.q
+}
+
+// join puts the entry that waited alone into its lane.
+func (o *Outbound) join() {
+	if !o.sole.waits() {
+		return
+	}
+	lane := o.sole.lane
+	if o.sole.Key != 0 { // later ones must find it
+		o.q.lane[lane].Push(o.sole.Entry, backpressure.CoalesceLatest, nil)
+	} else {
+		o.q.lane[lane].PushReserved(o.sole.Entry)
+	}
+	o.q.ready = o.q.ready.With(lane)
+	o.sole = soleEntry{}
 }
 
 func (o *Outbound) giveBack() {

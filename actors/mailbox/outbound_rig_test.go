@@ -158,7 +158,7 @@ func (r *outRig) ended() {
 // wire is a connection that takes what fits limit.
 type wire struct {
 	limit  int // bytes that it still takes
-	parked []byte
+	parked bool
 	dead   bool
 	early  []error // ready is called before Write returns
 	ready  func(error)
@@ -175,7 +175,7 @@ func (w *wire) Write(b []byte) (bool, error) {
 	if w.dead {
 		return false, errDead
 	}
-	if w.parked != nil {
+	if w.parked {
 		panic("Write while a write is parked")
 	}
 	w.writes = append(w.writes, len(b))
@@ -189,27 +189,25 @@ func (w *wire) Write(b []byte) (bool, error) {
 		return false, nil
 	}
 	if len(b) > w.limit {
-		w.parked = append([]byte{}, b...)
-		return false, nil
+		w.parked = true
 	}
 	w.limit -= len(b)
-	w.got.Write(b)
-	return true, nil
+	w.got.Write(b) // parked or not, it is the connection's now
+	return !w.parked, nil
 }
 
 func (w *wire) Close(cause codec.Cause, _ string) { w.closed = append(w.closed, cause.String()) }
 
-// open lets the wire take n more bytes, and what is parked first, past n.
+// open lets the wire take n more bytes, past what is parked.
 func (w *wire) open(n int) {
 	w.limit = n
-	if w.parked != nil {
-		w.got.Write(w.parked)
-		w.parked = nil
+	if w.parked {
+		w.parked = false
 		w.ready(nil)
 	}
 }
 
-// take is what was written since, by name.
+// take is what the connection was given since, by name.
 func (w *wire) take() (names []string) {
 	for line := range strings.Lines(w.got.String()) {
 		var f struct{ T, Room, Event string }

@@ -230,6 +230,20 @@ func TestOutboundCoalescingStaysWithinOneMembership(t *testing.T) {
 	r.ended()
 }
 
+// In its place it would stand before the mark that it waits for.
+func TestOutboundAnEventOfAnEarlierMembershipIsNotReplaced(t *testing.T) {
+	r := newOpenRig(t, 16, 1<<16)
+	old, new := seat(0, 2), seat(0, 4)
+	r.opened(old)
+	r.deliver(old, event("a", lossy, with(backpressure.CoalesceLatest), keyed(7)))
+	r.enter(new)
+	r.out.Reserve()
+	r.reply(lossy, "joined", new, true)
+	r.deliver(new, event("b", lossy, with(backpressure.CoalesceLatest), keyed(7)))
+	want(t, "written", r.written(), []string{"a", "joined", "b"})
+	r.ended()
+}
+
 func TestOutboundExpiredEventsAreDroppedUnsent(t *testing.T) {
 	r := newOpenRig(t, 16, 1<<16)
 	r.opened(seat(0, 2))
@@ -275,9 +289,9 @@ func TestOutboundBehind(t *testing.T) {
 	ev := func(name string) Delivery { return event(name, interactive, buffered) }
 
 	r.wire.limit = 0
-	posted, full := r.deliver(s, ev("a"))
+	r.deliver(s, ev("a"))
 	r.run() // parks
-	posted, full = r.deliver(s, ev("b"), ev("c"), ev("d"), ev("e"), ev("f"), event("news", lossy))
+	posted, full := r.deliver(s, ev("b"), ev("c"), ev("d"), ev("e"), ev("f"), event("news", lossy))
 	want(t, "what did not fit", fmt.Sprint(posted, full), "4 true")
 	posted, full = r.deliver(s, event("lossy", lossy))
 	want(t, "one who is behind still is offered the rest", fmt.Sprint(posted, full), "0 false")
@@ -603,6 +617,7 @@ func TestOutboundADeadConnectionGivesEverythingBack(t *testing.T) {
 			r.run()
 		}
 		want(t, "ledger", r.account.Used(), 0)
+		r.wire.take()
 		r.deliver(s, event("c", bulk))
 		want(t, "after it", fmt.Sprint(r.written(), r.account.Used()), "[] 0")
 		r.ended()
