@@ -11,9 +11,10 @@ import (
 
 // Bits of a membership's signal to its room.
 const (
-	Want  uint32 = 1 << iota // the member's queue has place, and it is behind
-	Leave                    // the client leaves, and waits for the reply
-	Gone                     // the session has ended
+	Want    uint32 = 1 << iota // the member's queue has place, and it is behind
+	Leave                      // the client leaves, and waits for the reply
+	Gone                       // the session has ended
+	Dropped                    // its join has left the room's mailbox unhandled, and was answered
 )
 
 // Membership is one session's being joined to one room, as both actors know it.
@@ -33,7 +34,7 @@ type Membership struct {
 
 	room    *mailbox.Mailbox
 	session *mailbox.Mailbox
-	toRoom  mailbox.Signal // Want, Leave, Gone
+	toRoom  mailbox.Signal // Want, Leave, Gone, Dropped
 	left    mailbox.Signal // the room ended it
 
 	// atomic
@@ -69,6 +70,9 @@ func (m *Membership) Leave(t *scheduler.Turn, id uint64) {
 
 // Gone tells the room that the session has ended.
 func (m *Membership) Gone() { m.room.Raise(&m.toRoom, Gone) }
+
+// Dropped tells the room, if it goes on, that it will not see the join.
+func (m *Membership) Dropped() bool { return m.room.Raise(&m.toRoom, Dropped) }
 
 // Ended tells the session that the room has ended the membership.
 func (m *Membership) Ended() { m.session.Raise(&m.left, 1) }

@@ -116,10 +116,22 @@ func (r *Room) readNext() {
 	case r.seq.gap():
 		r.readFrom(forGap, r.seq.ask())
 	case len(r.waiting) > 0:
-		r.readFrom(forMembers, r.lowestWanted())
+		r.readFrom(forMembers, r.wanted())
 	case r.handler != nil && r.handler.lags(r.seq.pos):
 		r.readFrom(forHandler, r.handler.applied)
 	}
+}
+
+// wanted is where the next read for members begins. Where they want what lies far
+// below the window, the window grows down to it page by page, so that what was
+// read serves whoever comes later; if it cannot grow, a page serves only those
+// who wait for it.
+func (r *Room) wanted() codec.Position {
+	lowest, low := r.lowestWanted(), r.win.low(r.seq.pos.Offset)
+	if r.tight || lowest.Epoch != r.seq.pos.Epoch || lowest.Offset+readLimit >= low {
+		return lowest
+	}
+	return codec.Position{Epoch: lowest.Epoch, Offset: low - readLimit}
 }
 
 // lowestWanted is the position from which a page serves the most: the lowest of
@@ -183,7 +195,7 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 		low = page.Events[0].Position.Offset - 1
 	}
 	if page.Reset == codec.ResetNone && page.Head.Epoch == r.seq.pos.Epoch {
-		r.win.prepend(page.Events, r.seq.pos.Offset)
+		r.tight = !r.win.prepend(page.Events, r.seq.pos.Offset) || r.tight
 	}
 	// Snapshots are taken on the way, and whoever finds that one does not return
 	// must find everybody who waits.

@@ -154,6 +154,11 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 		return
 	}
 	switch {
+	case bits&message.Dropped != 0:
+		r.end(m)
+		if m.leaving || bits&message.Leave != 0 {
+			ms.ReplyLeave(r.turn)
+		}
 	case bits&message.Gone != 0:
 		r.part(m)
 	case bits&message.Leave != 0:
@@ -171,13 +176,13 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 // handleJoin begins a membership.
 func (r *Room) handleJoin(j *message.Join) {
 	m := r.member(j.M)
+	r.replace(j.Replaces)
 	if m.state != expected {
 		return // its session has ended already
 	}
 	r.used = r.turn.Now()
 	m.join = j
 	m.info.Data = j.Data
-	r.replace(j.Replaces)
 	if r.unknown != nil {
 		r.refuseJoin(m, r.unknown)
 		return

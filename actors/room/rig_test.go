@@ -208,8 +208,7 @@ func (p *peer) receive(b *mailbox.Batch) {
 
 // join asks for membership and returns what came, the reply first.
 func (p *peer) join(since ...codec.Position) []string {
-	j := p.joining(since...)
-	p.s.room.mb.Post(backpressure.Interactive, mailbox.Item{Msg: j, Size: j.Size()})
+	p.post(p.joining(since...))
 	p.s.run()
 	return p.frames()
 }
@@ -231,14 +230,22 @@ func (p *peer) joining(since ...codec.Position) *message.Join {
 	return j
 }
 
+func (p *peer) post(j *message.Join) {
+	p.s.room.mb.Post(backpressure.Interactive, mailbox.Item{Msg: j, Size: j.Size()})
+}
+
 func (p *peer) leave() []string {
+	p.leaving()
+	p.s.run()
+	return p.frames()
+}
+
+func (p *peer) leaving() {
 	p.id++
 	p.out.Reserve()
 	p.out.Part(0)
 	p.member.Leave(nil, p.id)
 	p.member = nil
-	p.s.run()
-	return p.frames()
 }
 
 // publish offers an event and returns what became of it.

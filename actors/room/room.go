@@ -91,6 +91,7 @@ type Room struct {
 	members    members
 	behind     int       // members in that state
 	waiting    []*member // who waits for a read
+	tight      bool      // the window cannot grow down to what they want
 	fanout     fanout
 	arrivedNow bool // arrivals wait for the fan-out under way
 	batch      []bridge.Publication
@@ -227,6 +228,10 @@ func (r *Room) flush() {
 		r.mb.Raise(&r.own, again)
 	}
 	r.readNext()
+	if r.behind == 0 && len(r.waiting) == 0 {
+		r.win.trim(false)
+		r.tight = false
+	}
 	if r.fanout.busy() || r.phase == starting && r.unknown == nil || r.handler != nil && !r.handler.ready(r.seq.pos) {
 		r.mb.Pause()
 	} else {
@@ -384,6 +389,14 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 		}
 		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))
 	case *message.Join:
+		if m.Replaces != nil {
+			m.Replaces.Gone() // whatever became of the newer one
+		}
+		if o != backpressure.Closed && m.M.Dropped() {
+			m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
+			m.M.Ended()
+			return
+		}
 		known, ok := m.M.Place.(*member)
 		if !ok || known.state <= joining { // else it was answered before its handler got stuck
 			m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
@@ -395,7 +408,8 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 	case *mailbox.Raised:
 		switch owner := m.Owner.(type) {
 		case *message.Membership:
-			if m.Bits&message.Leave != 0 {
+			known, ok := owner.Place.(*member)
+			if m.Bits&message.Leave != 0 || m.Bits&message.Dropped != 0 && ok && known.leaving {
 				owner.ReplyLeave(nil)
 			}
 		case *flight:

@@ -53,14 +53,15 @@ func (w *window) trim(wide bool) {
 }
 
 // prepend takes a page that was read, if it ends where the window begins and
-// the budget allows; the events that the window lacks are put before it.
-func (w *window) prepend(page []*codec.Event, head uint64) {
+// the budget allows; the events that the window lacks are put before it. False:
+// the window has not grown.
+func (w *window) prepend(page []*codec.Event, head uint64) bool {
 	low := w.low(head)
 	for len(page) > 0 && page[len(page)-1].Position.Offset > low {
 		page = page[:len(page)-1]
 	}
 	if len(page) == 0 || page[len(page)-1].Position.Offset != low {
-		return
+		return false
 	}
 	if room := w.limit - w.events.Len(); len(page) > room {
 		page = page[len(page)-max(room, 0):]
@@ -70,7 +71,7 @@ func (w *window) prepend(page []*codec.Event, head uint64) {
 		size += int64(e.Size())
 	}
 	if len(page) == 0 || !w.account.Charge(size) {
-		return
+		return false
 	}
 	w.bytes += size
 	var grown backpressure.Ring[*codec.Event]
@@ -81,6 +82,7 @@ func (w *window) prepend(page []*codec.Event, head uint64) {
 		grown.Push(w.events.At(i))
 	}
 	w.events = grown
+	return true
 }
 
 // after appends to dst at most limit events that follow offset; ok is false when
