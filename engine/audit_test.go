@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport/memory"
+)
+
+// audit follows what one client is sent, over all its connections, and holds it
+// against the protocol's rules of order: no event before the join's reply or
+// after the end of the membership, each buffered event once, ascending, without a
+// hole but where a reset says so, one reply for each request.
+type audit struct {
+	t     *testing.T
+	e     *Engine
+	token string
+	in    codec.Codec
+	o     memory.Options
+	c     *client
+
+	rooms  map[string]*membership // that are open, as the client knows
+	asked  map[string]question    // by id; not answered
+	id     int
+	as     int // memberships begun or ended: a publisher's order holds within one
+	events int
+	resets map[string]int // by reason
+	joins  int
+	failed bool
+}
+
+// question is a request that waits for its reply.
+type question struct {
+	t, room string
+	hasPos  bool
+	pos     codec.Position
+}
+
+// membership is what the client knows of a room that it is in.
+type membership struct {
+	pos  codec.Position
+	last map[string]int64 // of each event and of each publisher's membership: the last number
+}
+
+func newAudit(t *testing.T, e *Engine, token string, in codec.Codec, o memory.Options) *audit {
+	return &audit{
+		t: t, e: e, token: token, in: in, o: o,
+		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{},
+	}
+}
+
+func (a *audit) fault(format string, args ...any) {
+	a.t.Errorf("%s: %s", a.token, fmt.Sprintf(format, args...))
+	a.failed = true
+}
+
+// dial connects, anew after a cut, and joins rooms with the hello: those that it
+// was in from where it stands. What was not answered before never will be.
+func (a *audit) dial(rooms ...string) {
+	a.c = &client{t: a.t, conn: memory.Dial(a.e, protocol(a.in), a.o), in: a.in}
+	clear(a.asked)
+	was := a.rooms
+	a.rooms = map[string]*membership{}
+	var list []string
+	var asked []question
+	for name, m := range was {
+		list = append(list, fmt.Sprintf(`{"room":%q,"epoch":%q,"offset":%d}`, name, m.pos.Epoch, m.pos.Offset))
+		asked = append(asked, question{"join", name, true, m.pos})
+	}
+	for _, name := range rooms {
+		list = append(list, fmt.Sprintf(`{"room":%q}`, name))
+		asked = append(asked, question{t: "join", room: name})
+	}
+	a.c.send(fmt.Sprintf(`{"t":"hello","token":%q,"rooms":[%s]}`, a.token, strings.Join(list, ",")))
+	f, ok := a.recv()
+	if !ok {
+		return
+	}
+	if f.t() != "welcome" {
+		a.fault("no welcome but %v", f)
+		return
+	}
+	results, _ := f["rooms"].([]any)
+	if len(results) != len(asked) {
+		a.fault("asked for %d rooms: %v", len(asked), f)
+		return
+	}
+	for i, r := range results {
+		a.joined(asked[i], frame(r.(map[string]any)))
+	}
+}
+
+// cut breaks the connection off.
+func (a *audit) cut() {
+	a.c.conn.Cut()
+	<-a.c.conn.Done()
+}
+
+// ask sends a request and does not wait.
+func (a *audit) ask(t, room, rest string) {
+	a.id++
+	a.asked[fmt.Sprint(a.id)] = question{t: t, room: room}
+	a.c.send(fmt.Sprintf(`{"t":%q,"id":%d,"room":%q%s}`, t, a.id, room, rest))
+	if t != "publish" {
+		a.as++
+	}
+}
+
+func (a *audit) resume(room string, p codec.Position) {
+	a.ask("join", room, fmt.Sprintf(`,"epoch":%q,"offset":%d`, p.Epoch, p.Offset))
+	a.asked[fmt.Sprint(a.id)] = question{"join", room, true, p}
+}
+
+func (a *audit) recv() (frame, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	f, err := a.c.recv(ctx)
+	if err != nil {
+		a.fault("recv: %v; open %d, not answered %v", err, len(a.rooms), a.asked)
+		return nil, false
+	}
+	return f, true
+}
+
+// read takes frames until nothing is owed, at most n of them if n is not 0.
+func (a *audit) read(n int) {
+	if len(a.asked) == 0 {
+		a.id++
+		a.asked[fmt.Sprint(a.id)] = question{t: "ping"}
+		a.c.send(fmt.Sprintf(`{"t":"ping","id":%d}`, a.id))
+	}
+	for i := 0; !a.failed && (i < n || n == 0) && len(a.asked) > 0; i++ {
+		if f, ok := a.recv(); ok {
+			a.frame(f)
+		}
+	}
+}
+
+// readTo reads until every room that it is in has got as far as its head.
+func (a *audit) readTo(heads map[string]codec.Position) {
+	behind := func() bool {
+		for name, m := range a.rooms {
+			if m.pos.Offset < heads[name].Offset {
+				return true
+			}
+		}
+		return false
+	}
+	for !a.failed && behind() {
+		if f, ok := a.recv(); ok {
+			a.frame(f)
+		}
+	}
+	for name, m := range a.rooms {
+		if m.pos != heads[name] && !a.failed {
+			a.fault("%s: at %v, the head is %v", name, m.pos, heads[name])
+		}
+	}
+}
+
+func position(f frame) codec.Position {
+	epoch, _ := f["epoch"].(string)
+	return codec.Position{Epoch: epoch, Offset: f.offset()}
+}
+
+// frame takes one frame.
+func (a *audit) frame(f frame) {
+	switch f.t() {
+	case "event":
+		a.event(f)
+	case "reply":
+		a.reply(f)
+	case "reset":
+		name, _ := f["room"].(string)
+		m := a.rooms[name]
+		if m == nil {
+			a.fault("reset outside of a membership: %v", f)
+			return
+		}
+		m.pos = position(f)
+		a.resets[fmt.Sprint(f["reason"])]++
+	case "left":
+		name, _ := f["room"].(string)
+		if a.rooms[name] == nil {
+			a.fault("left outside of a membership: %v", f)
+		}
+		delete(a.rooms, name)
+	case "ping":
+	case "pong":
+		delete(a.asked, fmt.Sprint(f["id"]))
+	default:
+		a.fault("not expected: %v", f)
+	}
+}
+
+func (a *audit) event(f frame) {
+	a.events++
+	name, _ := f["room"].(string)
+	m := a.rooms[name]
+	if m == nil {
+		a.fault("event outside of a membership: %v", f)
+		return
+	}
+	if _, ok := f["offset"]; ok {
+		if p := position(f); p.Epoch != m.pos.Epoch || p.Offset != m.pos.Offset+1 {
+			a.fault("%s: %v after %v", name, p, m.pos)
+		}
+		m.pos = position(f)
+	}
+	if n, ok := f.at("data.n").(json.Number); ok {
+		by := fmt.Sprint(f["event"], " by ", f["session"], " as ", f.at("data.as"))
+		i, _ := n.Int64()
+		if last, ok := m.last[by]; ok && i <= last {
+			a.fault("%s: %s: %d after %d", name, by, i, last)
+		}
+		m.last[by] = i
+	}
+}
+
+func (a *audit) reply(f frame) {
+	id := fmt.Sprint(f["id"])
+	r, ok := a.asked[id]
+	if !ok {
+		a.fault("a reply that nobody waits for: %v", f)
+		return
+	}
+	delete(a.asked, id)
+	switch r.t {
+	case "join":
+		a.joined(r, f)
+	case "leave":
+		if f["err"] == nil {
+			delete(a.rooms, r.room)
+		} else if f.at("err.code") != "not_joined" {
+			a.fault("leave: %v", f)
+		}
+	case "publish":
+		switch code := f.at("err.code"); code {
+		case nil, "not_joined", "backpressured", "unavailable":
+		default:
+			a.fault("publish: %v", f)
+		}
+	}
+}
+
+// joined takes the result of a join.
+func (a *audit) joined(r question, f frame) {
+	delete(a.rooms, r.room) // what came before is over in any case
+	if code := f.at("err.code"); code != nil {
+		if code != "unavailable" && code != "backpressured" && code != "conflict" {
+			a.fault("join: %v", f)
+		}
+		return
+	}
+	a.joins++
+	ok := frame(f["ok"].(map[string]any))
+	m := &membership{pos: position(ok), last: map[string]int64{}}
+	reset, _ := ok["reset"].(string)
+	switch recovered := ok["recovered"] == true; {
+	case recovered && (!r.hasPos || reset != "" || m.pos != r.pos):
+		a.fault("recovered from %v: %v", r.pos, f)
+	case !recovered && r.hasPos == (reset == ""):
+		a.fault("position given %v: %v", r.hasPos, f)
+	}
+	if reset != "" {
+		a.resets[reset]++
+	}
+	a.rooms[r.room] = m
+}
