@@ -55,7 +55,13 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		buf = append(buf, o.first.Bytes(o.framing)...)
 		o.first, frames = nil, 1
 	}
-	if o.q == nil || o.first != nil {
+	if o.first != nil {
+		return buf, frames
+	}
+	if o.sole.waits() {
+		return o.gatherSole(t, buf, frames)
+	}
+	if o.q == nil {
 		return buf, frames
 	}
 	lanes := o.q.ready
@@ -97,6 +103,32 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		buf = append(buf, b...)
 	}
 	return buf, frames
+}
+
+// gatherSole is gather when one entry waits.
+func (o *Outbound) gatherSole(t *scheduler.Turn, buf []byte, frames int) ([]byte, int) {
+	e := o.sole
+	if o.waits(&e.Item) || t.Control && e.lane != backpressure.Control {
+		return buf, frames
+	}
+	frame, n, expired := e.Item.frame, 1+int(e.Item.more), e.Expired(t.Now())
+	passes := !expired && o.passes(&e.Item)
+	if passes && frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
+		return buf, frames
+	}
+	o.popped(&e.Entry)
+	o.sole = soleEntry{}
+	if expired {
+		o.dropped(e.lane, 0, backpressure.Expired)
+	}
+	if !passes {
+		return buf, frames
+	}
+	b := frame.Bytes(o.framing)
+	if frames == 0 {
+		return b, n // as it is: shared, and only read
+	}
+	return append(buf, b...), frames + n
 }
 
 // waits: the membership's mark has not gone out yet. It is queued in another
@@ -147,6 +179,12 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 
 // progress: some lane's front may go out.
 func (o *Outbound) progress() bool {
+	if o.sole.waits() {
+		return !o.waits(&o.sole.Item)
+	}
+	if o.q == nil {
+		return o.first != nil
+	}
 	for l := range backpressure.Lane(backpressure.Lanes) {
 		if !o.q.ready.Has(l) {
 			continue
