@@ -1,0 +1,87 @@
+package node
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestClientsInNodeJS(t *testing.T) {
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed: the tests in Node.js are left out", tool)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	env := startDev(ctx, t, dir)
+	run := exec.CommandContext(ctx, "node", "--test", "--test-timeout=60000")
+	run.Dir, run.Env = dir, append(os.Environ(), env...)
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// startDev runs `pulse-node dev` until the test ends, and returns its address and
+// tokens as variables.
+func startDev(ctx context.Context, t *testing.T, dir string) (env []string) {
+	t.Helper()
+	program := filepath.Join(dir, "pulse-node")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../cmd/pulse-node").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dev := exec.Command(program, "dev", "--listen", "127.0.0.1:0")
+	var logs strings.Builder
+	dev.Stderr = &logs
+	stdout, err := dev.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	t.Cleanup(func() {
+		_ = dev.Process.Signal(syscall.SIGTERM) // it may have failed already, as Wait says
+		_, _ = io.Copy(io.Discard, stdout)      // up to its end
+		if err := dev.Wait(); err != nil {
+			t.Errorf("pulse-node dev: %v", err)
+		}
+		if t.Failed() {
+			t.Log(logs.String())
+		}
+	})
+	for range 3 {
+		if !lines.Scan() {
+			t.Fatalf("pulse-node dev ended: %v", lines.Err())
+		}
+		var a, b, c string
+		fmt.Sscan(lines.Text(), &a, &b, &c) // what is missing is empty
+		switch a + " " + b {
+		case "token alice":
+			env = append(env, "ALICE="+c)
+		case "token bob":
+			env = append(env, "BOB="+c)
+		default:
+			env = append(env, "URL=ws"+strings.TrimPrefix(strings.TrimPrefix(b, "public="), "http"))
+		}
+	}
+	return env
+}
