@@ -14,10 +14,23 @@ import (
 	"time"
 )
 
-func TestClientsInNodeJS(t *testing.T) {
+func TestClientsInNodeJS(t *testing.T) { script(t, "node.test.mjs") }
+
+func TestTheDemoPageInABrowser(t *testing.T) {
+	for _, name := range []string{"chromium", "google-chrome"} {
+		if browser, err := exec.LookPath(name); err == nil {
+			script(t, "browser.test.mjs", "CHROMIUM="+browser)
+			return
+		}
+	}
+	t.Skip("no chromium is installed: the demo page is not tried in a browser")
+}
+
+// script runs one of the tests in Node.js against a node of its own.
+func script(t *testing.T, file string, env ...string) {
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: the tests in Node.js are left out", tool)
+			t.Skipf("%s is not installed: %s is left out", tool, file)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -31,8 +44,8 @@ func TestClientsInNodeJS(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	env := startDev(ctx, t, dir)
-	run := exec.CommandContext(ctx, "node", "--test", "--test-timeout=60000")
+	env = append(env, startDev(ctx, t, dir)...)
+	run := exec.CommandContext(ctx, "node", "--test", "--test-timeout=60000", file)
 	run.Dir, run.Env = dir, append(os.Environ(), env...)
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
