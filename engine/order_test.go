@@ -238,7 +238,7 @@ func (c *counted) Read(topic codec.Topic, r bridge.ReadRequest, done func(bridge
 // One room, members who are behind, and members who come back all at once: the
 // broker is read as often for 500 of them as for one.
 func TestReadsDoNotGrowWithSlowMembers(t *testing.T) {
-	const events = 1_000
+	const events = 600
 	reads := func(t *testing.T, members int) (slow, resumed int64) {
 		inner := membridge.New(membridge.Config{})
 		t.Cleanup(inner.Close)
@@ -253,7 +253,7 @@ func TestReadsDoNotGrowWithSlowMembers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		defer cancel()
 		all := make([]*client, members)
-		o := memory.Options{Window: 1 << 10, WriteTimeout: time.Minute}
+		o := memory.Options{Window: 4 << 10, WriteTimeout: time.Minute}
 		for i := range all {
 			all[i] = dial(t, e, codec.JSON, o)
 			all[i].hello(fmt.Sprint("acme/m", i), "chat:1")
