@@ -57,7 +57,6 @@ type Outbound struct {
 
 	// atomic
 	owed atomic.Int32 // requests whose reply has not gone out
-	sent atomic.Int64 // when something was last written, by the pool's clock
 
 	// guarded by mu
 	mu      sync.Mutex
@@ -71,6 +70,7 @@ type Outbound struct {
 	control int   // control frames that are no replies
 	charged int   // entries that the ledger has booked, at least items
 	held    int64 // bytes charged because the socket is full
+	sent    int64 // when something was last written, by the pool's clock
 	behind  int   // slots that wait to be fed
 	state   outState
 	cause   codec.Cause // with finishing
@@ -164,7 +164,11 @@ func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing
 func (o *Outbound) Framing() *codec.Framing { return o.framing }
 
 // Sent is when something was last written, by the pool's clock.
-func (o *Outbound) Sent() int64 { return o.sent.Load() }
+func (o *Outbound) Sent() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sent
+}
 
 // Reserve books the place of one reply; false: too many are owed already.
 func (o *Outbound) Reserve() bool {

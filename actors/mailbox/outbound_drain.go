@@ -26,9 +26,9 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 
 	done, err := o.conn.Write(buf)
 	t.Spend(frames, size)
-	o.sent.Store(t.Now())
 
 	o.mu.Lock()
+	o.sent = t.Now()
 	switch {
 	case err != nil:
 		// The connection is dead, and its receiver hears of it.
