@@ -112,12 +112,12 @@ func liveHeap() int64 {
 // who do. Memory stays within what is configured, no goroutine is added, the others
 // lose nothing; and who reads in the end gets all that is there, or is told.
 func TestB049_MembersThatDoNotRead(t *testing.T) {
-	const others, events, each, size = 200, 2000, 50, 8 << 10
+	const others, events, each, size = 200, 2000 / lavish, 50, 8 << 10
 	const declared = 1<<20 /* the room's history */ + 1<<20 /* its encoding */ +
 		2<<20 /* two sessions' queues */ + 256*size /* what the room keeps at hand for who is behind */
 	n := serve(t, func(s *setup) {
 		narrow(s)
-		s.Limits.WriteTimeout = 2 * time.Minute
+		s.Limits.WriteTimeout, s.Limits.Ping = 5*time.Minute, 5*time.Minute
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
