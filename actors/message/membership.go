@@ -80,19 +80,19 @@ func (m *Membership) Ended() { m.session.Raise(&m.left, 1) }
 // ReplyLeave answers Leave; nothing of the membership follows it.
 func (m *Membership) ReplyLeave(t *scheduler.Turn) {
 	f := codec.NewFrame(&codec.Reply{ID: m.leaveID.Load(), OK: &codec.LeaveResult{Room: m.Topic.Room}})
-	m.Out.Reply(t, m.Policy.Lane, f, m.over(), true)
+	m.Out.Reply(t, m.Policy.Lane, f, m.Over(), true)
 }
 
 // SendLeft tells the client that the room ended the membership; nothing of it
 // follows.
 func (m *Membership) SendLeft(t *scheduler.Turn, reason codec.LeftReason) {
 	f := codec.NewFrame(&codec.Left{Room: m.Topic.Room, Reason: reason})
-	m.Out.Mark(t, m.Policy.Lane, f, m.over())
+	m.Out.Mark(t, m.Policy.Lane, f, m.Over())
 }
 
-// over is the generation in which nothing is ever sent, between this one and
+// Over is the seat of the generation in which nothing is ever sent, between this one and
 // the next.
-func (m *Membership) over() mailbox.Seat {
+func (m *Membership) Over() mailbox.Seat {
 	return mailbox.Seat{Slot: m.Seat.Slot, Gen: m.Seat.Gen + 1}
 }
 

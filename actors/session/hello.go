@@ -15,6 +15,7 @@ type opened struct {
 	rooms    []codec.WelcomeRoom
 	waits    []*message.Membership // by index in the hello; nil: answered
 	open     int                   // not answered
+	seats    []mailbox.Seat        // which the welcome opens; those of later joins are not among them
 }
 
 // begin posts the joins. Each is answered by itself.
@@ -40,10 +41,12 @@ func (o *opened) begin(h *codec.Hello) {
 
 // answered takes a room's answer.
 func (o *opened) answered(h *message.HelloJoin) {
-	if o.waits[h.Index] == nil {
+	m := o.waits[h.Index]
+	if m == nil {
 		return // too late
 	}
 	o.waits[h.Index] = nil
+	o.seats = append(o.seats, m.Seat)
 	o.rooms[h.Index].OK, o.rooms[h.Index].Err = h.OK, h.Err
 	o.open--
 	o.maybe()
@@ -62,6 +65,7 @@ func (o *opened) timeout() {
 			o.s.out.Part(m.Seat.Slot)
 		}
 		m.Gone()
+		o.seats = append(o.seats, m.Over()) // what it is sent until the room hears of it
 	}
 	o.open = 0
 	o.maybe()
@@ -75,13 +79,7 @@ func (o *opened) maybe() {
 	s := o.s
 	s.phase = open
 	s.hello = nil
-	var seats []mailbox.Seat
-	for i := range s.rooms.slots {
-		if m := s.rooms.slots[i].m; m != nil {
-			seats = append(seats, m.Seat)
-		}
-	}
-	s.out.Open(codec.NewFrame(s.welcome(o.rooms)), seats)
+	s.out.Open(codec.NewFrame(s.welcome(o.rooms)), o.seats)
 }
 
 func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {

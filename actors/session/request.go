@@ -208,10 +208,11 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 	if err != nil {
 		s.rooms.remove(m)
 		s.out.Part(m.Seat.Slot)
-		if j.Replaces != nil {
-			j.Replaces.Gone()
+		if j.Replaces == nil {
+			return nil, err
 		}
-		return nil, err
+		j.Replaces.Gone()
+		j.Answer(s.turn, nil, err) // so that nothing of the earlier one follows
 	}
 	return m, nil
 }
