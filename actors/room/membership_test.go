@@ -24,12 +24,12 @@ func TestMembershipEndsBeforeItsJoinIsHandled(t *testing.T) {
 		want []string
 	}{
 		{"left", func(s *stage, p *peer) { p.post(p.joining()); p.leaving() }, []string{"joined 0", "parted"}},
-		{"gone", func(s *stage, p *peer) { p.post(p.joining()); p.member.Gone() }, nil},
+		{"gone", func(s *stage, p *peer) { p.post(p.joining()); p.gone() }, nil},
 		{"gone in a second join: the first is not forgotten", func(s *stage, p *peer) {
 			p.join()
 			p.frames()
 			p.post(p.joining())
-			p.member.Gone()
+			p.gone()
 		}, nil},
 		{"left in a second join", func(s *stage, p *peer) {
 			p.join()
@@ -55,7 +55,7 @@ func TestMembershipEndsBeforeItsJoinIsHandled(t *testing.T) {
 			s.broker.byHand = true
 			p.post(p.joining(at("e0:1")))
 			s.run()
-			p.member.Gone()
+			p.gone()
 			s.run()
 			for _, answer := range s.broker.reads {
 				answer()

@@ -240,6 +240,12 @@ func (p *peer) leave() []string {
 	return p.frames()
 }
 
+// gone is the end of the session.
+func (p *peer) gone() {
+	p.member.Gone()
+	p.out.End()
+}
+
 func (p *peer) leaving() {
 	p.id++
 	p.out.Reserve()
