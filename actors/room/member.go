@@ -36,12 +36,13 @@ type member struct {
 	state memberState
 	// pos is the position after which the member is to be sent events: that of
 	// the last buffered event that is in its queue.
-	pos     codec.Position
-	join    *message.Join // until it is answered
-	index   int           // in members
-	leaving bool          // the client asked to leave before the join was answered
-	queued  bool          // in feeder's list
-	parted  bool          // was in the room, and left because its client did
+	pos      codec.Position
+	join     *message.Join // until it is answered
+	index    int           // in members
+	answered bool          // the join was
+	leaving  bool          // the client asked to leave before the join was answered
+	queued   bool          // in feeder's list
+	parted   bool          // was in the room, and left because its client did
 }
 
 func (m *member) become(s memberState) {
@@ -159,6 +160,8 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 		if m.leaving || bits&message.Leave != 0 {
 			ms.ReplyLeave(r.turn)
 		}
+	case bits&message.Gone != 0 && m.state == joining:
+		r.refuseJoin(m, errReplaced) // if its session has not ended, a newer join has replaced it
 	case bits&message.Gone != 0:
 		r.part(m)
 	case bits&message.Leave != 0:
@@ -173,12 +176,16 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 	}
 }
 
+var errReplaced = codec.NewError(codec.CodeConflict, "replaced by a newer join")
+
 // handleJoin begins a membership.
 func (r *Room) handleJoin(j *message.Join) {
 	m := r.member(j.M)
 	r.replace(j.Replaces)
-	if m.state != expected {
-		return // its session has ended already
+	if m.state != expected { // it has ended already
+		m.answered = true
+		j.Answer(r.turn, nil, errReplaced)
+		return
 	}
 	r.used = r.turn.Now()
 	m.join = j
@@ -210,7 +217,7 @@ func (r *Room) replace(ms *message.Membership) {
 	switch old := r.member(ms); old.state {
 	case over:
 	case joining:
-		r.refuseJoin(old, codec.NewError(codec.CodeConflict, "replaced by a newer join"))
+		r.refuseJoin(old, errReplaced)
 	default:
 		r.part(old)
 	}
@@ -225,7 +232,7 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	if !ok.Recovered {
 		ok.Data = r.snapshot() // may not return: until it does the join is owed its answer
 	}
-	m.join = nil
+	m.join, m.answered = nil, true
 	m.pos = pos
 	r.members.add(m)
 	m.SetJoined(true)
@@ -245,7 +252,7 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 
 func (r *Room) refuseJoin(m *member, err *codec.Error) {
 	j := m.join
-	m.join = nil
+	m.join, m.answered = nil, true
 	r.end(m)
 	j.Answer(r.turn, nil, err)
 	m.Ended()

@@ -398,7 +398,7 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 			return
 		}
 		known, ok := m.M.Place.(*member)
-		if !ok || known.state <= joining { // else it was answered before its handler got stuck
+		if !ok || !known.answered { // else the handler got stuck after that
 			m.Answer(nil, nil, message.Refusal(o, codec.ScopeRoom))
 			m.M.Ended()
 		}

@@ -217,7 +217,8 @@ func (s *Session) Started(c *actors.Context) {
 // Receive is one batch of the client's requests and of what rooms say.
 func (s *Session) Receive(b *mailbox.Batch) {
 	s.turn = b.Turn()
-	for !s.out.Stuffed() {
+	for {
+		s.out.Stuffed() // if it is, only signals come until enough has gone out
 		msg, ok := b.Next()
 		if !ok {
 			break
