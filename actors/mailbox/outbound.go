@@ -75,6 +75,8 @@ type Outbound struct {
 	state   outState
 	cause   codec.Cause // with finishing
 	reason  string
+
+	withheld *withheld // nil: no membership was ever without echo
 }
 
 type outState uint8
@@ -239,6 +241,7 @@ func (o *Outbound) vacate(slot uint16, next outSlot) {
 	}
 	next.opened = s.opened
 	*s = next
+	o.withheld.told(slot)
 }
 
 // Run is consecutive events on their way to the members of a room.
@@ -270,10 +273,12 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, r
 		posted, full = o.offerEach(seat, run.Events, live)
 	}
 	wake := o.items > 0 && o.schedule()
+	tell := o.withheld.take()
 	o.mu.Unlock()
 	if wake {
 		t.Wake(&o.m.task, flow)
 	}
+	o.tell(tell)
 	return posted, full
 }
 
@@ -294,6 +299,7 @@ func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted in
 		d := &events[i]
 		if seat.NoEcho && d.Event.Session == o.session {
 			if d.Buffered && live && !full {
+				o.withheld.keep(o, seat, d.Event.Position)
 				posted++
 			}
 			continue
@@ -326,7 +332,9 @@ func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, even
 	}
 	for i := range events {
 		d := &events[i]
-		if (!seat.NoEcho || d.Event.Session != o.session) && !o.offer(seat, d) {
+		if seat.NoEcho && d.Event.Session == o.session {
+			o.withheld.keep(o, seat, d.Event.Position)
+		} else if !o.offer(seat, d) {
 			break
 		}
 		posted++
@@ -334,10 +342,12 @@ func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, even
 	live = head && posted == len(events)
 	o.setBehind(seat, !live)
 	run := o.schedule()
+	tell := o.withheld.take()
 	o.mu.Unlock()
 	if run {
 		t.Wake(&o.m.task, flow)
 	}
+	o.tell(tell)
 	return posted, live
 }
 
@@ -452,6 +462,9 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 		return
 	}
 	o.push(lane, f, seat, kind)
+	if kind == plain|markBit {
+		o.withheld.told(seat.Slot)
+	}
 	run := o.schedule()
 	o.mu.Unlock()
 	switch {
@@ -493,6 +506,11 @@ func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry])
 
 // offer pushes one event within the bounds, by its policy. Under mu.
 func (o *Outbound) offer(seat Seat, d *Delivery) bool {
+	if d.Buffered {
+		// It tells where the membership stands; one that does not fit leaves the
+		// slot behind, which is fed from there.
+		o.withheld.told(seat.Slot)
+	}
 	size := len(d.Event.Bytes(o.framing))
 	e := backpressure.Entry[outEntry]{
 		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},

@@ -192,7 +192,9 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 		Topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
 		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID,
 	}
-	m.Seat.NoEcho = r.NoEcho
+	if m.Seat.NoEcho = r.NoEcho; r.NoEcho {
+		s.out.Withhold(&s.signal, keptBack)
+	}
 	j := &message.Join{M: m, ID: r.ID, Position: r.Position, HasPosition: r.HasPosition, Data: r.Data, Hello: hello}
 	if in := s.rooms.find(r.Room); in != nil {
 		j.Replaces = in.m

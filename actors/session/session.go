@@ -29,6 +29,8 @@ const (
 	// expiringBefore is how long before its end a client is told that its
 	// credentials end.
 	expiringBefore = 30 * time.Second
+	// tellEvery is how often a membership without echo is told where it stands.
+	tellEvery = time.Second
 	// reconnectWithin is the time over which the clients of a node that leaves
 	// spread their coming back.
 	reconnectWithin = 5 * time.Second
@@ -83,9 +85,10 @@ type Config struct {
 
 // Bits of the session's own signal.
 const (
-	timed  uint32 = 1 << iota
-	closed        // the transport: the connection has ended
-	kicked        // the embedder or the tenant: close it
+	timed    uint32 = 1 << iota
+	closed          // the transport: the connection has ended
+	kicked          // the embedder or the tenant: close it
+	keptBack        // a membership was kept from the session's own events
 )
 
 type phase uint8
@@ -125,6 +128,8 @@ type Session struct {
 	expiring int64 // when the client is told of it; 0: it was, or never
 	deadline int64 // end of closing
 	hungUp   bool  // the connection has ended, what it brought before is handled
+	untold   bool  // memberships without echo are to be told where they stand
+	told     int64 // when they last were
 	context  *actors.Context
 }
 
@@ -262,7 +267,10 @@ func (s *Session) signalled(owner any, bits uint32) {
 		if bits&kicked != 0 {
 			s.kick(codec.Cause(s.cause.Load()))
 		}
-		if bits&timed != 0 {
+		if bits&keptBack != 0 {
+			s.untold = true
+		}
+		if bits&(timed|keptBack) != 0 {
 			s.tick()
 		}
 	}
@@ -304,6 +312,13 @@ func (s *Session) tick() {
 				until(s.expiring)
 			}
 		}
+		if s.untold && now >= s.told+int64(tellEvery) {
+			s.told = now
+			s.tell()
+		}
+		if s.untold {
+			until(s.told + int64(tellEvery))
+		}
 		in := s.in.Load()
 		if s.paused.Load() {
 			in = now // it is we who do not read
@@ -338,6 +353,16 @@ func (s *Session) kick(cause codec.Cause) {
 	s.close(cause, reason)
 }
 
+// tell tells memberships without echo where they stand.
+func (s *Session) tell() {
+	s.untold = false
+	for i := range s.rooms.slots {
+		if m := s.rooms.slots[i].m; m != nil && m.Seat.NoEcho {
+			s.untold = s.out.Position(s.turn, m.Policy.Lane, m.Topic.Room, m.Seat)
+		}
+	}
+}
+
 // close ends the session in order: what is queued goes out first, unless the
 // cause is one that comes at once.
 func (s *Session) close(cause codec.Cause, reason string) {
@@ -355,6 +380,7 @@ func (s *Session) close(cause codec.Cause, reason string) {
 		s.out.End()
 		s.cfg.Conn.Close(cause, reason)
 	} else {
+		s.tell()
 		s.out.Finish(cause, reason)
 	}
 	s.tick()

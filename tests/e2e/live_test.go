@@ -182,6 +182,26 @@ func TestCloseComesBehindWhatWasQueued(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// Before a close a membership without echo is told where it stands.
+func TestThePositionIsToldBeforeAClose(t *testing.T) {
+	n := serve(t, nil)
+	for _, in := range wires {
+		alice, _ := enter(t, n, in, "acme/alice", `{"room":"chat:`+string(in)+`","echo":false}`)
+		for range 5 {
+			alice.ask(`{"t":"publish","room":"chat:%s","event":"message","data":1}`, in)
+		}
+		enter(t, n, in, "acme/bob", "chat:"+string(in)) // a later turn of the room
+		if _, err := n.Disconnect(t.Context(), "acme", "alice"); err != nil {
+			t.Fatal(err)
+		}
+		for alice.until("position").offset() != 5 {
+		}
+		if code, _ := alice.closed(); code != websocket.StatusNormalClosure {
+			t.Errorf("closed %d", code)
+		}
+	}
+}
+
 // An embedder's Disconnect is in order too, and final.
 func TestDisconnectIsClosed1000(t *testing.T) {
 	n := serve(t, nil)

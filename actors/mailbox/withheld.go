@@ -1,0 +1,91 @@
+package mailbox
+
+import (
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// withheld are the positions of a session's own buffered events that were kept
+// from its memberships without echo, as long as nothing later has told them where
+// they stand. Guarded by the Outbound's mu.
+type withheld struct {
+	at     map[uint16]codec.Position // by slot; at most one each
+	signal *Signal                   // immutable: of the session, told when at begins to fill
+	bits   uint32                    // immutable
+	fresh  bool                      // the signal is to be raised
+}
+
+// Withhold prepares for memberships without echo: when one of them is kept from
+// its session's own events, the bits are raised on signal in the session's
+// mailbox, once until Position has told all.
+func (o *Outbound) Withhold(signal *Signal, bits uint32) {
+	o.mu.Lock()
+	if o.withheld == nil {
+		o.withheld = &withheld{at: make(map[uint16]codec.Position), signal: signal, bits: bits}
+	}
+	o.mu.Unlock()
+}
+
+// Position tells a membership where it stands, if it was kept from events and
+// nothing later has told it. more: some memberships are yet to be told, this one
+// too if there is no place.
+func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room string, seat Seat) (more bool) {
+	o.mu.Lock()
+	w := o.withheld
+	p, there := w.at[seat.Slot]
+	run := false
+	if there && !o.state.has(finishing|ended) {
+		f := codec.NewFrame(&codec.PositionFrame{Room: room, Position: p})
+		if size := len(f.Bytes(o.framing)); o.charge(1, size) {
+			o.enter(lane, backpressure.Entry[outEntry]{
+				Item: outEntry{frame: f, slot: seat.Slot + 1, gen: seat.Gen}, Size: size,
+			})
+			delete(w.at, seat.Slot)
+			run = o.schedule()
+		}
+	}
+	more = len(w.at) > 0
+	o.mu.Unlock()
+	switch {
+	case !run:
+	case t != nil:
+		t.Wake(&o.m.task, nil)
+	default:
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+	return more
+}
+
+// keep notes that the seat was kept from a buffered event. Under mu.
+func (w *withheld) keep(o *Outbound, seat Seat, p codec.Position) {
+	if w == nil || int(seat.Slot) >= len(o.slots) || o.slots[seat.Slot].gen != seat.Gen {
+		return // of an earlier membership
+	}
+	w.fresh = w.fresh || len(w.at) == 0
+	w.at[seat.Slot] = p
+}
+
+// told: something that is queued tells the slot's membership where it stands, or
+// there is none any more. Under mu.
+func (w *withheld) told(slot uint16) {
+	if w != nil {
+		delete(w.at, slot)
+	}
+}
+
+// take is the signal to raise without mu; nil: none. Under mu.
+func (w *withheld) take() *Signal {
+	if w == nil || !w.fresh {
+		return nil
+	}
+	w.fresh = false
+	return w.signal
+}
+
+// tell raises what take gave.
+func (o *Outbound) tell(s *Signal) {
+	if s != nil {
+		o.m.Raise(s, o.withheld.bits)
+	}
+}
