@@ -95,7 +95,9 @@ func mustData(v any) codec.Data {
 // sees the difference.
 func TestRoomReadsWhatItCouldNotTake(t *testing.T) {
 	s := newStage(t, plain)
-	alice := s.member("alice")
+	alice := s.peer("alice", 4*arrivalsItems) // who is never behind, and asks for nothing
+	alice.join()
+	alice.frames()
 	for range 3 * arrivalsItems {
 		s.broker.sink.Arrived(bridge.Batch{Events: s.broker.publish(1)})
 	}
@@ -113,7 +115,7 @@ func TestRoomReadsWhatItCouldNotTake(t *testing.T) {
 // Members are served a slice at a time. One who catches up meanwhile, wherever
 // it stands, is not given again what it has.
 func TestMemberCatchesUpDuringAFanOut(t *testing.T) {
-	const members = 3 * scheduler.Slice
+	const members, last = 3 * scheduler.Slice, 50
 	for slot := 0; slot < members; slot += scheduler.Slice / 4 {
 		s := newStage(t, plain)
 		var slow *peer
@@ -122,17 +124,17 @@ func TestMemberCatchesUpDuringAFanOut(t *testing.T) {
 				s.member(fmt.Sprint("m", i))
 				continue
 			}
-			slow = s.peer("slow", 4)
+			slow = s.peer("slow", 32)
 			slow.join()
 			slow.frames()
 		}
 		publisher := s.peer("publisher", 64)
 		publisher.member = slow.member
 		slow.wire.full = true
-		for i := range 20 {
+		for i := range last - 1 {
 			publisher.publish("message", fmt.Sprint(i))
 		}
-		publisher.publishing("message", "21")
+		publisher.publishing("message", "1")
 		for !s.room.fanout.busy() && s.pool.Step() {
 		}
 		if !s.room.fanout.busy() {
@@ -141,7 +143,7 @@ func TestMemberCatchesUpDuringAFanOut(t *testing.T) {
 		slow.wire.open()
 		s.run()
 		all := slow.frames()
-		want(t, fmt.Sprint("events for member ", slot), len(all), 21)
+		want(t, fmt.Sprint("events for member ", slot), len(all), last)
 		for i, f := range all {
 			want(t, "in order", f, fmt.Sprint("event ", i+1))
 		}
