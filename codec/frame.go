@@ -20,16 +20,20 @@ type Framing struct {
 // concurrent use.
 type Frame struct {
 	doc  Document                // immutable
-	made atomic.Pointer[encoded] // list, only ever grown at its head, under mu
+	made atomic.Pointer[Encoded] // list, only ever grown at its head, under mu
 	mu   sync.Mutex              // held while bytes are made, so that they are made once
 }
 
-// encoded is one framing's bytes; immutable once it is in the list.
-type encoded struct {
+// Encoded is a frame's bytes in one framing. It is immutable, and keeps nothing of
+// the document alive: a queue that holds it holds bytes.
+type Encoded struct {
 	framing *Framing
 	bytes   []byte
-	next    *encoded
+	next    *Encoded
 }
+
+// Bytes are for reading only.
+func (e *Encoded) Bytes() []byte { return e.bytes }
 
 // NewFrame makes a frame of a document that does not change any more.
 func NewFrame(d Document) *Frame { return &Frame{doc: d} }
@@ -58,21 +62,24 @@ func (b bundle) join(fr *Framing) []byte {
 
 // Bytes returns the frame in the given framing. The caller must not change them.
 // After the first call for a framing it takes no lock and allocates nothing.
-func (f *Frame) Bytes(fr *Framing) []byte {
+func (f *Frame) Bytes(fr *Framing) []byte { return f.In(fr).bytes }
+
+// In is Bytes for who keeps them.
+func (f *Frame) In(fr *Framing) *Encoded {
 	if e := f.find(fr); e != nil {
-		return e.bytes
+		return e
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.find(fr)
 	if e == nil {
-		e = &encoded{framing: fr, bytes: fr.encode(f.doc), next: f.made.Load()}
+		e = &Encoded{framing: fr, bytes: fr.encode(f.doc), next: f.made.Load()}
 		f.made.Store(e)
 	}
-	return e.bytes
+	return e
 }
 
-func (f *Frame) find(fr *Framing) *encoded {
+func (f *Frame) find(fr *Framing) *Encoded {
 	for e := f.made.Load(); e != nil; e = e.next {
 		if e.framing == fr {
 			return e

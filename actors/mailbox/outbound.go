@@ -106,7 +106,7 @@ type soleEntry struct {
 func (e *soleEntry) waits() bool { return e.Item.frame != nil }
 
 type outEntry struct {
-	frame *codec.Frame
+	frame *codec.Encoded
 	gen   uint32
 	slot  uint16 // membership slot + 1; 0: of no membership
 	kind  outKind
@@ -284,12 +284,13 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, r
 
 // offerWhole pushes a run as one entry. False: it does not fit as one.
 func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
-	b := run.Whole.Bytes(o.framing)
-	if !o.charge(len(run.Events), len(b)) {
+	whole := run.Whole.In(o.framing)
+	size := len(whole.Bytes())
+	if !o.charge(len(run.Events), size) {
 		return false
 	}
 	o.enter(run.Events[0].Lane, backpressure.Entry[outEntry]{
-		Item: outEntry{frame: run.Whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: len(b),
+		Item: outEntry{frame: whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: size,
 	})
 	return true
 }
@@ -480,8 +481,9 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 
 // push appends past the bounds. Under mu.
 func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
-	size := len(f.Bytes(o.framing))
-	e := backpressure.Entry[outEntry]{Item: outEntry{frame: f, kind: kind}, Size: size}
+	frame := f.In(o.framing)
+	size := len(frame.Bytes())
+	e := backpressure.Entry[outEntry]{Item: outEntry{frame: frame, kind: kind}, Size: size}
 	if kind != unasked {
 		e.Item.slot, e.Item.gen = seat.Slot+1, seat.Gen
 	}
@@ -511,9 +513,10 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		// slot behind, which is fed from there.
 		o.withheld.told(seat.Slot)
 	}
-	size := len(d.Event.Bytes(o.framing))
+	frame := d.Event.In(o.framing)
+	size := len(frame.Bytes())
 	e := backpressure.Entry[outEntry]{
-		Item: outEntry{frame: &d.Event.Frame, slot: seat.Slot + 1, gen: seat.Gen},
+		Item: outEntry{frame: frame, slot: seat.Slot + 1, gen: seat.Gen},
 		Size: size, Expires: d.Expires,
 	}
 	if d.Key != 0 {

@@ -95,7 +95,7 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		if !passes {
 			continue
 		}
-		b := frame.Bytes(o.framing)
+		b := frame.Bytes()
 		frames += n
 		if len(b) > scheduler.WriteBytes {
 			return b, frames
@@ -124,7 +124,7 @@ func (o *Outbound) gatherSole(t *scheduler.Turn, buf []byte, frames int) ([]byte
 	if !passes {
 		return buf, frames
 	}
-	b := frame.Bytes(o.framing)
+	b := frame.Bytes()
 	if frames == 0 {
 		return b, n // as it is: shared, and only read
 	}

@@ -36,8 +36,8 @@ func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room stri
 	p, there := w.at[seat.Slot]
 	run := false
 	if there && !o.state.has(finishing|ended) {
-		f := codec.NewFrame(&codec.PositionFrame{Room: room, Position: p})
-		if size := len(f.Bytes(o.framing)); o.charge(1, size) {
+		f := codec.NewFrame(&codec.PositionFrame{Room: room, Position: p}).In(o.framing)
+		if size := len(f.Bytes()); o.charge(1, size) {
 			o.enter(lane, backpressure.Entry[outEntry]{
 				Item: outEntry{frame: f, slot: seat.Slot + 1, gen: seat.Gen}, Size: size,
 			})
