@@ -51,12 +51,13 @@ func (b *Batch) Next() (msg any, ok bool) {
 			return nil, false
 		}
 		if !b.claims() || b.halted.Load() {
-			if s := b.refill(); s != nil {
-				b.taken++
-				b.current = s
-				return s, true
-			}
-			if !b.claims() {
+			msg, expires := b.refill()
+			switch {
+			case msg != nil && !b.due(msg, expires):
+				continue
+			case msg != nil:
+				return msg, true
+			case !b.claims():
 				return nil, false
 			}
 		}
@@ -64,27 +65,34 @@ func (b *Batch) Next() (msg any, ok bool) {
 		if c == nil {
 			continue // abandoned, as the next refill will see
 		}
-		b.taken++
 		b.bytes += c.size
 		msg := c.msg
 		c.msg = nil
-		if c.expires != 0 && c.expires <= b.turn.Now() {
-			b.m.drop(msg, backpressure.Expired)
-			continue
+		if b.due(msg, c.expires) {
+			return msg, true
 		}
-		b.current = msg
-		return msg, true
 	}
 	return nil, false
+}
+
+// due takes a message in hand, or drops it when its deadline has passed.
+func (b *Batch) due(msg any, expires int64) bool {
+	b.taken++
+	if expires != 0 && expires <= b.turn.Now() {
+		b.m.drop(msg, backpressure.Expired)
+		return false
+	}
+	b.current = msg
+	return true
 }
 
 // claims reports whether there are messages that the worker has taken out of
 // the lanes for this batch and not yet handed out. On the worker.
 func (b *Batch) claims() bool { return b.q != nil && b.q.at.Load() < b.q.n }
 
-// refill gets what comes next: a signal, or else claims for as many messages as
-// the batch still may take, if there are any.
-func (b *Batch) refill() *Raised {
+// refill gets what comes next: a signal, or the message that waits alone, or else
+// claims for as many messages as the batch still may take, if there are any.
+func (b *Batch) refill() (msg any, expires int64) {
 	m := b.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,14 +100,24 @@ func (b *Batch) refill() *Raised {
 	b.q = m.q // which only the end of the run gives back
 	b.alone = b.single != nil || m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
-		return nil
+		return nil, 0
 	}
 	ready := b.ready()
 	if ready == 0 || b.signals < signalShare {
 		if s := m.signals.pop(); s != nil {
 			b.signals++
-			return &s.raised
+			return &s.raised, 0
 		}
+	}
+	if m.sole.waits && b.ready() != 0 {
+		e := m.pop(m.sole.lane)
+		if f, ok := e.Item.(*foreign); ok {
+			b.single, b.alone = f.msg, true
+			m.queued++ // it still waits
+			return nil, 0
+		}
+		b.bytes += int32(e.Size)
+		return e.Item, e.Expires
 	}
 	q, bytes := m.q, b.bytes
 	most := uint32(min(claimMost, scheduler.BatchMessages-b.taken))
@@ -122,7 +140,7 @@ func (b *Batch) refill() *Raised {
 		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
 		q.n++
 	}
-	return nil
+	return nil, 0
 }
 
 // unclaim returns what was not handed out to the front of the lanes, in order.

@@ -85,7 +85,8 @@ type Mailbox struct {
 	// guarded by mu
 	mu       sync.Mutex
 	invoker  actor.MessageInvoker
-	q        *lanes // nil: nothing waits
+	sole     soleItem // what waits when it is one message
+	q        *lanes   // nil: no more than that waits
 	signals  signalList
 	system   systemQueue
 	reserved int32               // reservations granted and not yet used

@@ -293,10 +293,14 @@ func TestLentQueues(t *testing.T) {
 	r.m.Pause()
 	r.post(2)
 	r.run()
-	want(t, "held while something waits", r.m.q == nil, false)
+	want(t, "held for one message", r.m.q == nil, true)
+	r.post(3)
+	r.run()
+	want(t, "held while more waits", r.m.q == nil, false)
 	r.m.Resume()
 	r.run()
-	want(t, "delivered", r.got, []any{1, 2})
+	want(t, "delivered", r.got, []any{1, 2, 3})
+	want(t, "held after it", r.m.q == nil, true)
 
 	// Queues of other bounds are not taken over.
 	other := newRig(t, 1, func(c *Config) { c.Lanes = pool })

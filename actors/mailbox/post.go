@@ -80,6 +80,12 @@ func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpre
 	if m.account != nil && !m.account.Charge(cost) {
 		return backpressure.Backpressured, removed
 	}
+	if m.alone(l, e) {
+		m.sole = soleItem{e, p, l, true}
+		m.queued++
+		m.ready = m.ready.With(l)
+		return backpressure.Accepted, removed
+	}
 	o, removed := m.queues().queue[l].Push(e, p, removed)
 	if !o.Took() {
 		m.refund(cost)
@@ -98,13 +104,47 @@ func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
 	if m.account != nil {
 		m.account.Force(int64(backpressure.EntryBytes + e.Size))
 	}
-	m.queues().queue[l].PushReserved(e)
+	if m.alone(l, e) {
+		m.sole = soleItem{e, backpressure.Reject, l, true}
+	} else {
+		m.queues().queue[l].PushReserved(e)
+	}
 	m.queued++
 	m.ready = m.ready.With(l)
 }
 
+// soleItem is a message that waits alone, which is the rule: it needs no queues,
+// and with thousands of actors the memory that a message touches is its cost.
+type soleItem struct {
+	backpressure.Entry[any]
+	policy backpressure.Policy
+	lane   backpressure.Lane
+	waits  bool
+}
+
+// alone reports that a message may wait as the sole one: nothing else does, and
+// its lane would take it. Under mu.
+func (m *Mailbox) alone(l backpressure.Lane, e backpressure.Entry[any]) bool {
+	if m.q != nil || m.queued > 0 {
+		return false
+	}
+	items, bytes := int(m.items), int(m.bytes)
+	if l == backpressure.Control {
+		items, bytes = ControlItems, ControlBytes
+	}
+	return items > 0 && e.Size <= bytes
+}
+
 // pop takes the front of a lane that is not empty. Under mu.
 func (m *Mailbox) pop(l backpressure.Lane) backpressure.Entry[any] {
+	if m.sole.waits {
+		e := m.sole.Entry
+		m.sole = soleItem{}
+		m.refund(int64(backpressure.EntryBytes + e.Size))
+		m.queued--
+		m.ready = 0
+		return e
+	}
 	q := &m.q.queue[l]
 	e, _, ok := q.Pop(0) // deadlines are checked when it is handed out
 	if !ok {
@@ -124,7 +164,7 @@ func (m *Mailbox) unpop(l backpressure.Lane, e backpressure.Entry[any]) {
 	if m.account != nil {
 		m.account.Force(int64(backpressure.EntryBytes + e.Size))
 	}
-	m.q.queue[l].PushFront(e)
+	m.queues().queue[l].PushFront(e)
 	m.queued++
 	m.ready = m.ready.With(l)
 }
@@ -137,8 +177,18 @@ func (m *Mailbox) refund(n int64) {
 
 // queues are the lanes, borrowed at need. Under mu.
 func (m *Mailbox) queues() *lanes {
-	if m.q == nil {
-		m.q = m.lend.get(int(m.items), int(m.bytes))
+	if m.q != nil {
+		return m.q
+	}
+	m.q = m.lend.get(int(m.items), int(m.bytes))
+	if s := &m.sole; s.waits {
+		q := &m.q.queue[s.lane]
+		if s.policy == backpressure.CoalesceLatest { // later ones must find it
+			q.Push(s.Entry, s.policy, nil)
+		} else {
+			q.PushReserved(s.Entry)
+		}
+		m.sole = soleItem{}
 	}
 	return m.q
 }
@@ -224,7 +274,10 @@ func (m *Mailbox) CloseIfIdle() bool {
 func (m *Mailbox) Depth(l backpressure.Lane) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.q == nil {
+	switch {
+	case m.sole.waits && m.sole.lane == l:
+		return 1
+	case m.q == nil:
 		return 0
 	}
 	return m.q.queue[l].Len()
