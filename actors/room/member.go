@@ -40,7 +40,7 @@ type member struct {
 	join     *message.Join // until it is answered
 	index    int           // in members
 	answered bool          // the join was
-	leaving  bool          // the client asked to leave before the join was answered
+	leaving  bool          // the client asked to leave before the join was handled
 	queued   bool          // in feeder's list
 	parted   bool          // was in the room, and left because its client did
 }
@@ -165,18 +165,27 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 	case bits&message.Gone != 0:
 		r.part(m)
 	case bits&message.Leave != 0:
-		if m.state == expected || m.state == joining {
+		switch m.state {
+		case expected:
 			m.leaving = true // the join is answered first
-			return
+		case joining:
+			m.leaving = true
+			r.refuseJoin(m, errLeft)
+		default:
+			r.part(m)
+			ms.ReplyLeave(r.turn)
 		}
-		r.part(m)
-		ms.ReplyLeave(r.turn)
 	case bits&message.Want != 0 && m.state == behind:
 		r.feed(m)
 	}
 }
 
-var errReplaced = codec.NewError(codec.CodeConflict, "replaced by a newer join")
+var (
+	errReplaced = codec.NewError(codec.CodeConflict, "replaced by a newer join")
+	// A leave does not wait for a read: a join of the room that follows it must
+	// not be answered before it.
+	errLeft = codec.NewError(codec.CodeConflict, "left before the join was answered")
+)
 
 // handleJoin begins a membership.
 func (r *Room) handleJoin(j *message.Join) {
@@ -207,6 +216,9 @@ func (r *Room) handleJoin(j *message.Join) {
 	m.pos = j.Position
 	m.become(joining)
 	r.feed(m)
+	if m.state == joining && m.leaving {
+		r.refuseJoin(m, errLeft)
+	}
 }
 
 // replace ends an earlier membership of the same session.

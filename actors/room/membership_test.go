@@ -48,7 +48,36 @@ func TestMembershipEndsBeforeItsJoinIsHandled(t *testing.T) {
 			for _, answer := range s.broker.reads {
 				answer()
 			}
-		}, []string{"joined 1 recovered", "parted"}},
+		}, []string{"refused conflict", "parted"}},
+		{"left and joined again while its position is looked up", func(s *stage, p *peer) {
+			s.broker.publish(3)
+			s.open()
+			s.broker.byHand = true
+			p.post(p.joining(at("e0:1")))
+			s.run()
+			p.leaving()
+			p.post(p.joining())
+			s.run()
+			for _, answer := range s.broker.reads {
+				answer()
+			}
+			s.run()
+			p.leaving()
+		}, []string{"refused conflict", "parted", "joined 3", "parted"}},
+		{"left in a join whose position would have to be looked up", func(s *stage, p *peer) {
+			s.broker.publish(3)
+			s.open()
+			s.broker.byHand = true
+			p.post(p.joining(at("e0:1")))
+			p.leaving()
+			p.post(p.joining())
+			s.run()
+			for _, answer := range s.broker.reads {
+				answer()
+			}
+			s.run()
+			p.leaving()
+		}, []string{"refused conflict", "parted", "joined 3", "parted"}},
 		{"gone while its position is looked up", func(s *stage, p *peer) {
 			s.broker.publish(3)
 			s.open()
