@@ -34,8 +34,20 @@ type arrived struct {
 	err        *codec.Error // of the subscription
 	start      codec.Position
 	batches    []bridge.Batch
-	head       codec.Position // something up to here was forgotten
+	head       codec.Position // something up to here was forgotten; zero: of more than one epoch
 	gap        bool
+}
+
+// beyond notes that the topic has got as far as p.
+func (a *arrived) beyond(p codec.Position) {
+	switch {
+	case !a.gap:
+		a.gap, a.head = true, p
+	case a.head.Epoch != p.Epoch:
+		a.head = codec.Position{} // which of them holds is for the broker to say
+	default:
+		a.head.Offset = max(a.head.Offset, p.Offset)
+	}
 }
 
 var _ bridge.Sink = (*arrivals)(nil)
@@ -63,7 +75,7 @@ func (a *arrivals) Arrived(b bridge.Batch) {
 		a.items += len(b.Events)
 		a.bytes += size
 	case !last.IsZero():
-		a.queue.gap, a.queue.head = true, last
+		a.queue.beyond(last)
 	}
 	a.mu.Unlock()
 	a.room.Raise(&a.signal, 1)
@@ -72,7 +84,7 @@ func (a *arrivals) Arrived(b bridge.Batch) {
 // Gap is the broker's.
 func (a *arrivals) Gap(head codec.Position) {
 	a.mu.Lock()
-	a.queue.gap, a.queue.head = true, head
+	a.queue.beyond(head)
 	a.mu.Unlock()
 	a.room.Raise(&a.signal, 1)
 }

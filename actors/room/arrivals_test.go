@@ -40,6 +40,15 @@ func TestArrivals(t *testing.T) {
 			a.Gap(at("a:4"))
 			a.Arrived(arrived1("a:5"))
 		}, "gap a:5"},
+		{"what exists is not forgotten for an older batch that comes again", func(a *arrivals) {
+			a.Gap(at("a:9"))
+			a.Arrived(arrived1("a:5"))
+			a.Gap(at("a:7"))
+		}, "gap a:9"},
+		{"of two epochs it is not known which holds", func(a *arrivals) {
+			a.Gap(at("b:9"))
+			a.Arrived(arrived1("a:12"))
+		}, "gap :0"},
 		{"full by size", func(a *arrivals) {
 			a.Arrived(arrived1("a:1"))
 			a.Arrived(bridge.Batch{Events: []*codec.Event{large}})
