@@ -17,6 +17,7 @@ import (
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
 	"github.com/yaza-dev/pulse/transport/memory"
 )
 
@@ -303,6 +304,50 @@ func TestHandlerThatDoesNotReturnLosesItsRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A tenant that has as many handlers that do not return as it may have is refused
+// more, at once; nobody else notices, and it goes on when they come back.
+func TestTenantWhoseHandlersDoNotReturnIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e := start(t, func(c *Config) {
+			c.Limits.Workers, c.Limits.HandshakeTimeout = 1, 3*time.Second
+			c.Kinds = []room.Kind{openKind, kind("hang", one(&puppet{
+				publish: func(*room.Context, *room.Event) error { <-release; return nil },
+			}))}
+		})
+		event := func(tenant, room string) Event { return Event{Tenant: tenant, Room: room, Name: "message", Data: 1} }
+		for i := range scheduler.StuckPerTenant {
+			if o, err := e.TryPublish(event("bad", fmt.Sprint("hang:", i))); !o.Took() || err != nil {
+				t.Fatalf("%v, %v", o, err)
+			}
+			time.Sleep(2 * time.Second) // until it has been found not to return
+		}
+		if o, err := e.TryPublish(event("bad", "chat:1")); o != backpressure.Unavailable || err != nil {
+			t.Errorf("tried: %v, %v", o, err)
+		}
+		var refusal *codec.Error
+		if _, err := e.Publish(t.Context(), event("bad", "chat:1")); !errors.As(err, &refusal) || refusal.Code != codec.CodeUnavailable {
+			t.Errorf("published: %v", err)
+		}
+		began := time.Now()
+		c := join(t, e, "good/a", "chat:1")
+		e.publish(t, "good", "chat:1", "message", 1)
+		c.until("event")
+		if took := time.Since(began); took > 0 {
+			t.Errorf("another tenant waited %v", took)
+		}
+		late := dial(t, e, codec.JSON, memory.Options{})
+		late.send(`{"t":"hello","token":"bad/a"}`)
+		if code := late.closed(); code != 4500 && code != 1013 {
+			t.Errorf("a session of it is closed with %d", code)
+		}
+		close(release)
+		synctest.Wait()
+		join(t, e, "bad/a", "chat:1")
+		e.publish(t, "bad", "chat:1", "message", 1)
+	})
 }
 
 // endless is data whose encoding does not return.

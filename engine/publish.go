@@ -135,6 +135,9 @@ func (e *Engine) post(topic codec.Topic, kind *message.Policy, p *message.Publis
 		if err != nil {
 			return 0, err
 		}
+		if n.Flow().Stuck() >= scheduler.StuckPerTenant {
+			return backpressure.Unavailable, nil // its work is not started while they do not return
+		}
 		mb, refusal := n.Room(topic.Room, kind)
 		if refusal != nil {
 			if refusal.Code == codec.CodeQuotaExceeded {
