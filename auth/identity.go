@@ -51,7 +51,7 @@ func (s Source) String() string {
 
 // Credentials is what a client gave to be known by.
 type Credentials struct {
-	Protocol string      // name of the client protocol, such as "pulse.v1.json"
+	Protocol string      // name of the client protocol, such as "pulse.v1.json"; empty before the upgrade
 	Token    string      // the winning token, of several given; may be empty
 	Source   Source      // where Token comes from
 	Remote   string      // the client's address

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/message"
@@ -27,6 +26,10 @@ func (e *Engine) Admit(r *http.Request) *codec.Error {
 	}
 	if !e.admission.enter(address(r)) {
 		return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "too many connections have not said hello")
+	}
+	if err := e.vouch(r); err != nil {
+		e.admission.leave(address(r))
+		return err
 	}
 	return nil
 }
@@ -141,12 +144,8 @@ func (c *connection) late() codec.Cause {
 	return codec.CauseTimeout
 }
 
-// authenticate asks who the client is, on the blocking pool.
+// authenticate asks who the client is.
 func (c *connection) authenticate(ctx context.Context, hello *codec.Hello) (*auth.Identity, codec.Cause) {
-	if err := c.e.handshakes.Acquire(ctx, c.request.Remote.String()); err != nil {
-		return nil, c.late()
-	}
-	defer c.e.handshakes.Release()
 	cr := auth.Credentials{
 		Protocol: c.conn.Framing().Protocol.Name(), Token: hello.Token, Source: auth.Hello,
 		Remote: c.request.Remote.String(), Header: c.request.Header,
@@ -157,55 +156,18 @@ func (c *connection) authenticate(ctx context.Context, hello *codec.Hello) (*aut
 			cr.Token, cr.Source = token, auth.Bearer
 		}
 	}
-	type answer struct {
-		identity *auth.Identity
-		err      error
-	}
-	answers := make(chan answer, 1)
-	if !c.e.pool.Block(c.e.strangers, func() {
-		id, err := protect(func() (*auth.Identity, error) { return c.e.cfg.Authenticator.Authenticate(ctx, cr) })
-		answers <- answer{id, err}
-	}) {
-		return nil, codec.CauseOverload
-	}
-	var a answer
-	select {
-	case a = <-answers:
-	case <-ctx.Done():
-		return nil, c.late()
-	}
+	identity, err := c.e.identify(ctx, cr)
 	switch {
-	case errors.Is(a.err, auth.ErrUnauthenticated):
+	case err == nil:
+		return identity, 0
+	case errors.Is(err, auth.ErrUnauthenticated):
 		return nil, codec.CauseUnauthenticated
-	case a.err != nil:
-		c.e.cfg.Logger.Error("authenticator failed", "err", a.err)
-		return nil, codec.CauseInternal
-	case a.identity == nil || !codec.ValidTenant(a.identity.Tenant) || !codec.ValidSubject(a.identity.Subject):
-		c.e.cfg.Logger.Error("authenticator returned no valid identity")
+	case err == errCrowded:
+		return nil, codec.CauseOverload
+	case err == errFaulty:
 		return nil, codec.CauseInternal
 	}
-	return a.identity, 0
-}
-
-var errPanicked = errors.New("engine: authenticator panicked")
-
-// protect turns a panic of an embedder's code into an error without its value.
-func protect[T any](f func() (T, error)) (v T, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanicked
-		}
-	}()
-	return f()
-}
-
-func bearer(h http.Header) (string, bool) {
-	values := h.Values("Authorization")
-	if len(values) != 1 {
-		return "", false
-	}
-	scheme, token, ok := strings.Cut(values[0], " ")
-	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "bearer")
+	return nil, c.late()
 }
 
 // attach gives the session to its tenant, and waits until it is started.

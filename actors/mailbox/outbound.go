@@ -430,6 +430,10 @@ func (o *Outbound) End() {
 
 // end is End, under mu.
 func (o *Outbound) end() {
+	if o.state.has(stopping) {
+		o.state &^= stopping
+		o.m.Resume() // requests wait, and the reader for them
+	}
 	o.state = o.state&^scheduled | ended
 	o.first = nil
 	o.behind = 0

@@ -50,6 +50,9 @@ func (o *opened) answered(h *message.HelloJoin) {
 	o.rooms[h.Index].OK, o.rooms[h.Index].Err = h.OK, h.Err
 	o.open--
 	o.maybe()
+	if o.s.phase == open {
+		o.s.tick() // what is due in an open session only
+	}
 }
 
 // timeout gives up on what was not answered. The room is told, so that a late

@@ -395,7 +395,6 @@ func (s *Session) hangUp() {
 	}
 	s.hungUp = true
 	s.out.End() // nobody is there to be told
-	s.mb.Resume()
 }
 
 // end is the last thing that a session does.

@@ -164,6 +164,29 @@ func TestDataThatCannotBeSaidIsRefused(t *testing.T) {
 	}
 }
 
+// What grows most on its way to the other codec still fits a frame of the least
+// max_frame_bytes that there may be.
+func TestNothingIsLargerThanMaxFrameBytes(t *testing.T) {
+	const message = 4 << 10
+	const frameBytes = 6*message + 4<<10
+	n := serve(t, func(s *setup) { s.Limits.MaxMessageBytes, s.Limits.MaxFrameBytes = message, frameBytes })
+	alice, _ := enter(t, n, inMsgpack, "acme/alice", "chat:1")
+	bob, w := enter(t, n, inJSON, "acme/bob", "chat:1")
+	if fmt.Sprint(w["max_frame_bytes"]) != fmt.Sprint(frameBytes) {
+		t.Errorf("welcome %v", w)
+	}
+	bob.ws.SetReadLimit(frameBytes)
+	text := strings.Repeat("\x01", message-100) // six bytes each in JSON
+	alice.order.asked["1"] = []request{{t: "publish"}}
+	alice.raw(websocket.MessageBinary, publication(inMsgpack, 1, pack(nil, text)))
+	if r := alice.until("reply"); r["ok"] == nil {
+		t.Fatalf("%v", r)
+	}
+	if bob.until("event")["data"] != text {
+		t.Error("other text than was published")
+	}
+}
+
 // Section 3, size: what fits is taken, one byte more closes the connection with
 // 1009, as soon as a header says so.
 func TestMessagesUpToTheLimit(t *testing.T) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,6 +120,24 @@ func TestBadCredentialsAreClosed4401(t *testing.T) {
 	conn.say(`{"t":"hello"}`)
 	if w := conn.next(); w.text("subject") != "alice" {
 		t.Errorf("with a bearer: %v", w)
+	}
+}
+
+// Section 6: credentials end with their leeway, and are announced before.
+func TestCredentialsThatEndAreClosed4401(t *testing.T) {
+	n := serve(t, nil)
+	for _, in := range wires {
+		began := time.Now()
+		c, w := enter(t, n, in, "acme/brief", "chat:1")
+		if exp, _ := w["exp_ms"].(json.Number); exp == "" {
+			t.Errorf("no exp_ms: %v", w)
+		}
+		if f := c.next(); f.text("t") != "expiring" || f["in_ms"] == nil {
+			t.Errorf("not announced: %v", f)
+		}
+		if code, _ := c.closed(); code != 4401 || time.Since(began) < 2*briefly {
+			t.Errorf("closed %d after %v", code, time.Since(began))
+		}
 	}
 }
 
@@ -256,6 +275,9 @@ func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 	origin := func(o string) func(*websocket.DialOptions) {
 		return func(d *websocket.DialOptions) { d.HTTPHeader.Set("Origin", o) }
 	}
+	bearing := func(a string) func(*websocket.DialOptions) {
+		return func(d *websocket.DialOptions) { d.HTTPHeader.Set("Authorization", a) }
+	}
 	for _, c := range []struct {
 		name, path string
 		change     func(*websocket.DialOptions)
@@ -271,6 +293,9 @@ func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 		{"a listed origin", "/v1/ws", origin("https://app.example"), 101, ""},
 		{"a listed origin with its port", "/v1/ws", origin("https://APP.example:443"), 101, ""},
 		{"the same origin", "/v1/ws", origin(n.url), 101, ""},
+		{"a good bearer", "/v1/ws", bearing("Bearer acme/alice"), 101, ""},
+		{"a bad bearer", "/v1/ws", bearing("Bearer nobody"), 401, "unauthenticated"},
+		{"credentials of another scheme", "/v1/ws", bearing("Basic nobody"), 101, ""},
 		{"another origin", "/v1/ws", origin("https://evil.example"), 403, "forbidden"},
 		{"null", "/v1/ws", origin("null"), 403, "forbidden"},
 		{"a listed origin of another scheme", "/v1/ws", origin("http://app.example"), 403, "forbidden"},

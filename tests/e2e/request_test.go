@@ -173,6 +173,18 @@ func TestRefusalsInOrder(t *testing.T) {
 			alice hello chat:1 nosuch:1
 			alice > {"t":"publish","id":1,"room":"chat:1","event":"message","data":1}
 			alice < {"t":"reply","id":1,"err":{"code":"forbidden"}}`},
+		{"replay needs the right to join and no other", `
+			bob hello chat:1
+			bob > {"t":"publish","room":"chat:1","event":"message","data":1}
+			bob < {"t":"event","epoch":"$e"}
+			eve grants [{"rooms":"chat:*","allow":["publish","history","presence","command"]}]
+			eve hello
+			eve > {"t":"join","id":1,"room":"chat:1","epoch":"$e","offset":0}
+			eve < {"t":"reply","id":1,"err":{"code":"forbidden"}}
+			eve quiet
+			alice grants ` + joinOnly + `
+			alice hello {"room":"chat:1","epoch":"$e","offset":0}
+			alice < {"t":"event","offset":1}`},
 		{"publishing needs its own right", `
 			alice grants ` + joinOnly + `
 			alice hello chat:1

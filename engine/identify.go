@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+var (
+	errPanicked = errors.New("engine: authenticator panicked")
+	errNobody   = errors.New("engine: authenticator returned no valid identity")
+	errCrowded  = errors.New("engine: too many authenticators at work")
+	errFaulty   = errors.New("engine: authenticator failed") // how is in the log
+)
+
+// identify asks who a client is, on the blocking pool: at most maxHandshakes at
+// once, fair by address. The error is of the credentials (auth.ErrUnauthenticated),
+// of ctx, errCrowded, or errFaulty.
+func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
+	if err := e.handshakes.Acquire(ctx, cr.Remote); err != nil {
+		return nil, err
+	}
+	defer e.handshakes.Release()
+	type answer struct {
+		identity *auth.Identity
+		err      error
+	}
+	answers := make(chan answer, 1)
+	if !e.pool.Block(e.strangers, func() {
+		id, err := protect(func() (*auth.Identity, error) { return e.cfg.Authenticator.Authenticate(ctx, cr) })
+		answers <- answer{id, err}
+	}) {
+		return nil, errCrowded
+	}
+	var a answer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if a.err == nil && (a.identity == nil || !codec.ValidTenant(a.identity.Tenant) || !codec.ValidSubject(a.identity.Subject)) {
+		a.err = errNobody
+	}
+	if a.err != nil && !errors.Is(a.err, auth.ErrUnauthenticated) {
+		e.cfg.Logger.Error("authenticator failed", "err", a.err)
+		a.err = errFaulty
+	}
+	return a.identity, a.err
+}
+
+// vouch refuses a request whose bearer header is bad, before its upgrade. Who has a
+// good one is asked again at the hello, which may bring another token.
+func (e *Engine) vouch(r *http.Request) *codec.Error {
+	token, ok := bearer(r.Header)
+	if !ok || token == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(e.staying, e.cfg.Limits.HandshakeTimeout)
+	defer cancel()
+	_, err := e.identify(ctx, auth.Credentials{
+		Token: token, Source: auth.Bearer, Remote: address(r).String(), Header: r.Header,
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrUnauthenticated):
+		return codec.NewError(codec.CodeUnauthenticated, "the bearer token is not valid")
+	case err == errFaulty:
+		return codec.NewError(codec.CodeInternal, "credentials cannot be verified")
+	}
+	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "too many connections have not said hello")
+}
+
+// protect turns a panic of an embedder's code into an error without its value.
+func protect[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanicked
+		}
+	}()
+	return f()
+}
+
+func bearer(h http.Header) (string, bool) {
+	values := h.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "bearer")
+}
