@@ -77,7 +77,7 @@ func (c *connection) Message(b []byte, binary bool) {
 	switch {
 	case c.refused:
 	case c.session == nil:
-		c.hello(b, binary)
+		c.aside(func() { c.hello(b, binary) })
 	default:
 		var requests []codec.Request
 		var err error
@@ -92,6 +92,23 @@ func (c *connection) Message(b []byte, binary bool) {
 				return
 			}
 		}
+	}
+}
+
+// aside runs the handshake on a goroutine of its own and waits for it: what it
+// calls needs a larger stack than reading does, and the reader would keep that
+// stack for as long as the connection is idle.
+func (c *connection) aside(handshake func()) {
+	var panicked any
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { panicked = recover() }()
+		handshake()
+	}()
+	<-done
+	if panicked != nil {
+		panic(panicked) // contained by the transport, as any of the reader's
 	}
 }
 
@@ -223,6 +240,7 @@ func (c *connection) greet() {
 		c.stays()
 		c.e.wheel.Clear(&c.timer)
 		c.e.admission.leave(c.request.Remote)
+		c.request = transport.Request{} // its headers would stay as long as the connection
 	}
 }
 
