@@ -126,7 +126,7 @@ func TestB049_MembersThatDoNotRead(t *testing.T) {
 		readers[i], _ = enter(t, n, inJSON, fmt.Sprintf("acme/m%d", i), "chat:1")
 	}
 	n.dialer = narrowDialer()
-	never, _ := enter(t, n, inJSON, "acme/never", "chat:1")
+	never, _ := enter(t, n, inMsgpack, "acme/never", "chat:1")
 	late, _ := enter(t, n, inJSON, "acme/late", "chat:1")
 
 	// In rounds, so that no reader falls behind what the room keeps because the
