@@ -49,7 +49,7 @@ func (r receiver) Receive(ctx actor.Context) {
 	}
 }
 
-type note struct{ int }
+type note struct{ _ int }
 
 type bench struct {
 	*tally

@@ -16,7 +16,6 @@ type stuck struct {
 	once             sync.Once
 
 	mu      sync.Mutex
-	calls   []string
 	gaps    []codec.Position
 	arrived []uint64
 }
