@@ -1,0 +1,88 @@
+package mailbox
+
+import (
+	"github.com/yaza-dev/pulse/backpressure"
+)
+
+// chunk is how many entries are booked at once, and base how many stay booked
+// while the queue is empty, so that a member who keeps up costs the ledger, which
+// all sessions share, nothing per frame.
+const (
+	chunk = 16
+	base  = 4
+)
+
+// charge books n more frames of size bytes in all, if the session's and the
+// ledger's bounds allow.
+func (o *Outbound) charge(n, size int) bool {
+	if o.items+n > o.cfg.Items || o.bytes+size > o.cfg.Bytes {
+		return false
+	}
+	if o.items+n > o.charged {
+		if !o.account.Charge(chunk * backpressure.EntryBytes) {
+			return false
+		}
+		o.charged += chunk
+	}
+	if o.state.has(parked) {
+		if !o.account.Charge(int64(size)) {
+			return false
+		}
+		o.held += int64(size)
+	}
+	o.items += n
+	o.bytes += size
+	return true
+}
+
+// force books one more frame whatever the bounds say: its place was promised.
+func (o *Outbound) force(size int) {
+	if o.items == o.charged {
+		n := chunk
+		if o.charged == 0 {
+			n = base
+		}
+		o.account.Force(int64(n) * backpressure.EntryBytes)
+		o.charged += n
+	}
+	if o.state.has(parked) {
+		o.account.Force(int64(size))
+		o.held += int64(size)
+	}
+	o.items++
+	o.bytes += size
+}
+
+// popped books an entry that has left the queue, whichever way. Its bytes were
+// charged only if the socket is full: frames are shared, and those who drain
+// hold them for a moment.
+func (o *Outbound) popped(e *backpressure.Entry[outEntry]) {
+	o.items -= 1 + int(e.Item.more)
+	o.bytes -= e.Size
+	if o.state.has(parked) {
+		o.account.Release(int64(e.Size))
+		o.held -= int64(e.Size)
+	}
+	switch e.Item.kind &^ markBit {
+	case reply:
+		o.owed.Add(-1)
+	case unasked:
+		o.control--
+	}
+}
+
+// discharge gives the ledger back all but keep entries.
+func (o *Outbound) discharge(keep int) {
+	if o.charged > keep {
+		o.account.Release(int64(o.charged-keep) * backpressure.EntryBytes)
+		o.charged = keep
+	}
+}
+
+func (o *Outbound) unhold() {
+	if o.held > 0 {
+		o.account.Release(o.held)
+		o.held = 0
+	}
+	o.state &^= parked
+}

@@ -1,0 +1,314 @@
+package mailbox
+
+import (
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// Delivery is one event on its way to members.
+type Delivery struct {
+	Event    *codec.Event
+	Key      uint64 // for CoalesceLatest; 0, or an odd number
+	Expires  int64  // by the pool's clock; 0: never
+	Lane     backpressure.Lane
+	Policy   backpressure.Policy
+	Buffered bool
+}
+
+// Run is consecutive events on their way to the members of a room.
+type Run struct {
+	Events []Delivery
+	// Whole is all of them as one frame, for members who get all: only if all are
+	// buffered and of one lane, and at most BundleMost. Nil: one by one.
+	Whole *codec.Frame
+}
+
+// A bundle is small enough for a queue that is not nearly full.
+const (
+	BundleMost  = 16
+	BundleBytes = 16 << 10
+)
+
+// Deliver pushes a run for a member, in order. live: buffered events too. posted
+// is how many buffered ones are done with; full says that the next one did not
+// fit and that the slot is behind from here on.
+func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, run Run, live bool) (posted int, full bool) {
+	o.mu.Lock()
+	if o.state.has(finishing | ended) {
+		o.mu.Unlock()
+		return 0, false
+	}
+	if run.Whole != nil && live && !seat.NoEcho && o.offerWhole(seat, &run) {
+		posted = len(run.Events)
+	} else {
+		posted, full = o.offerEach(seat, run.Events, live)
+	}
+	wake := o.items > 0 && o.schedule()
+	tell := o.withheld.take()
+	o.mu.Unlock()
+	if wake {
+		t.Wake(&o.m.task, flow)
+	}
+	o.tell(tell)
+	return posted, full
+}
+
+// offerWhole pushes a run as one entry. False: it does not fit as one.
+func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
+	whole := run.Whole.In(o.framing)
+	size := len(whole.Bytes())
+	if !o.charge(len(run.Events), size) {
+		return false
+	}
+	o.enter(run.Events[0].Lane, backpressure.Entry[outEntry]{
+		Item: outEntry{frame: whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: size,
+	})
+	return true
+}
+
+func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted int, full bool) {
+	for i := range events {
+		d := &events[i]
+		if seat.NoEcho && d.Event.Session == o.session {
+			if d.Buffered && live && !full {
+				o.withheld.keep(o, seat, d.Event.Position)
+				posted++
+			}
+			continue
+		}
+		if !d.Buffered {
+			o.offer(seat, d)
+			continue
+		}
+		if !live || full {
+			continue
+		}
+		if full = !o.offer(seat, d); !full {
+			posted++
+		}
+	}
+	if full {
+		o.setBehind(seat, true)
+	}
+	return posted, full
+}
+
+// Feed answers a want with the events that come next for a slot that is behind.
+// head: they reach the room's newest, so that the slot is live again if all fit.
+// posted is how many did.
+func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, events []Delivery, head bool) (posted int, live bool) {
+	o.mu.Lock()
+	if o.state.has(finishing | ended) {
+		o.mu.Unlock()
+		return 0, false
+	}
+	for i := range events {
+		d := &events[i]
+		if seat.NoEcho && d.Event.Session == o.session {
+			o.withheld.keep(o, seat, d.Event.Position)
+		} else if !o.offer(seat, d) {
+			break
+		}
+		posted++
+	}
+	live = head && posted == len(events)
+	o.setBehind(seat, !live)
+	run := o.schedule()
+	tell := o.withheld.take()
+	o.mu.Unlock()
+	if run {
+		t.Wake(&o.m.task, flow)
+	}
+	o.tell(tell)
+	return posted, live
+}
+
+// Behind declares a slot behind without offering it anything: a join that
+// resumes. Its next want is raised by the next drain.
+func (o *Outbound) Behind(seat Seat) {
+	o.mu.Lock()
+	o.setBehind(seat, true)
+	o.mu.Unlock()
+}
+
+// Reply sends the answer to a request for which Reserve was called. With mark it
+// opens the seat's generation as it goes out.
+func (o *Outbound) Reply(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, mark bool) {
+	kind := reply
+	if mark {
+		kind |= markBit
+	}
+	o.pushReserved(t, lane, f, seat, kind)
+}
+
+// Mark sends a frame that ends or re-bases a membership: left, reset. It has its
+// place by being one a membership at a time.
+func (o *Outbound) Mark(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat) {
+	o.pushReserved(t, lane, f, seat, plain|markBit)
+}
+
+// Control sends a frame of the control lane that answers no request. False: too
+// many wait already.
+func (o *Outbound) Control(f *codec.Frame) bool {
+	return o.pushUnasked(f, ControlItems/2)
+}
+
+// Refuse answers a request for which Reserve had no place, after Stuffed said
+// that there is one more for this.
+func (o *Outbound) Refuse(f *codec.Frame) {
+	o.pushUnasked(f, 2*ControlItems)
+}
+
+func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
+	o.mu.Lock()
+	if o.control >= limit || o.state.has(ended) {
+		o.mu.Unlock()
+		return false
+	}
+	o.control++
+	o.push(backpressure.Control, f, Seat{}, unasked)
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.pool.ReadyControl(&o.m.task)
+	}
+	return true
+}
+
+func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
+	o.mu.Lock()
+	if o.state.has(ended) {
+		if kind&^markBit == reply {
+			o.owed.Add(-1)
+		}
+		o.mu.Unlock()
+		return
+	}
+	o.push(lane, f, seat, kind)
+	if kind == plain|markBit {
+		o.withheld.told(seat.Slot)
+	}
+	run := o.schedule()
+	o.mu.Unlock()
+	switch {
+	case !run:
+	case lane == backpressure.Control:
+		o.m.pool.ReadyControl(&o.m.task)
+	case t != nil:
+		t.Wake(&o.m.task, nil)
+	default:
+		o.m.pool.Ready(&o.m.task, nil)
+	}
+}
+
+// push appends past the bounds. Under mu.
+func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
+	frame := f.In(o.framing)
+	size := len(frame.Bytes())
+	e := backpressure.Entry[outEntry]{Item: outEntry{frame: frame, kind: kind}, Size: size}
+	if kind != unasked {
+		e.Item.slot, e.Item.gen = seat.Slot+1, seat.Gen
+	}
+	if kind == reply {
+		e.Item.slot = 0
+	}
+	o.force(size)
+	o.enter(lane, e)
+}
+
+// enter appends an entry that has been booked to its lane, or keeps it as the
+// sole one. Under mu.
+func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry]) {
+	if o.items == 1+int(e.Item.more) && o.q == nil {
+		o.sole = soleEntry{e, lane}
+		return
+	}
+	q := o.queues()
+	q.lane[lane].PushReserved(e)
+	q.ready = q.ready.With(lane)
+}
+
+// offer pushes one event within the bounds, by its policy. Under mu.
+func (o *Outbound) offer(seat Seat, d *Delivery) bool {
+	if d.Buffered {
+		// It tells where the membership stands; one that does not fit leaves the
+		// slot behind, which is fed from there.
+		o.withheld.told(seat.Slot)
+	}
+	frame := d.Event.In(o.framing)
+	size := len(frame.Bytes())
+	e := backpressure.Entry[outEntry]{
+		Item: outEntry{frame: frame, slot: seat.Slot + 1, gen: seat.Gen},
+		Size: size, Expires: d.Expires,
+	}
+	if d.Key != 0 {
+		// Of another room, or to a later membership, it is another event.
+		e.Key = d.Key ^ uint64(seat.Slot)<<1 ^ uint64(seat.Gen)<<17
+	}
+	if d.Policy == backpressure.DropOldest {
+		e.Item.kind = passing
+	}
+	// An empty queue takes one whatever the ledger says, so that a member who
+	// drains always gets on.
+	for o.items > 0 && !o.charge(1, size) {
+		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
+		// Replies, buffered events and whatever else was promised its place share
+		// the lane, and stay.
+		if d.Policy != backpressure.DropOldest {
+			return false
+		}
+		lane := &o.queues().lane[d.Lane]
+		old := lane.Front()
+		if old == nil || old.Item.kind != passing {
+			return false
+		}
+		o.popped(old)
+		lane.Drop()
+	}
+	if o.items == 0 {
+		o.force(size)
+	}
+	if d.Policy != backpressure.CoalesceLatest || o.items == 1 && o.q == nil {
+		o.enter(d.Lane, e) // the bounds are those of all lanes together, just seen to
+		return true
+	}
+	q := o.queues()
+	lane := &q.lane[d.Lane]
+	var room [1]backpressure.Entry[outEntry]
+	outcome, removed := lane.Push(e, d.Policy, room[:0])
+	for i := range removed {
+		o.popped(&removed[i])
+		o.dropped(d.Lane, d.Policy, outcome)
+	}
+	if !outcome.Took() {
+		o.popped(&e)
+		o.dropped(d.Lane, d.Policy, outcome)
+		return false
+	}
+	q.ready = q.ready.With(d.Lane)
+	return true
+}
+
+func (o *Outbound) dropped(l backpressure.Lane, p backpressure.Policy, out backpressure.Outcome) {
+	if o.cfg.Dropped != nil {
+		o.cfg.Dropped(l, p, out)
+	}
+}
+
+func (o *Outbound) setBehind(seat Seat, behind bool) {
+	s := &o.slots[seat.Slot]
+	if s.gen != seat.Gen || s.room == nil {
+		return // of an earlier membership
+	}
+	s.asked = false
+	if s.behind == behind {
+		return
+	}
+	s.behind = behind
+	if behind {
+		o.behind++
+	} else {
+		o.behind--
+	}
+}
