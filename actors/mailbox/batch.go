@@ -126,12 +126,11 @@ func (b *Batch) refill() (msg any, expires int64) {
 		if !ok {
 			break
 		}
-		e := m.pop(l)
+		e := q.queue[l].Front()
 		if f, ok := e.Item.(*foreign); ok {
-			if q.n > 0 {
-				m.unpop(l, e)
-			} else {
+			if q.n == 0 {
 				b.single, b.alone = f.msg, true
+				m.took(l, e.Size)
 				m.queued++ // it still waits
 			}
 			break
@@ -139,6 +138,7 @@ func (b *Batch) refill() (msg any, expires int64) {
 		bytes += int32(e.Size)
 		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
 		q.n++
+		m.took(l, e.Size)
 	}
 	return nil, 0
 }

@@ -145,17 +145,25 @@ func (m *Mailbox) pop(l backpressure.Lane) backpressure.Entry[any] {
 		m.ready = 0
 		return e
 	}
-	q := &m.q.queue[l]
-	e, _, ok := q.Pop(0) // deadlines are checked when it is handed out
-	if !ok {
+	front := m.q.queue[l].Front()
+	if front == nil {
 		panic("mailbox: an empty lane is marked ready")
 	}
-	m.refund(int64(backpressure.EntryBytes + e.Size))
+	e := *front // deadlines are checked when it is handed out
+	m.took(l, e.Size)
+	return e
+}
+
+// took removes the front of a lane, of the given size, that was read in place.
+// Under mu.
+func (m *Mailbox) took(l backpressure.Lane, size int) {
+	q := &m.q.queue[l]
+	q.Drop()
+	m.refund(int64(backpressure.EntryBytes + size))
 	m.queued--
 	if q.Len() == 0 {
 		m.ready &^= 1 << l
 	}
-	return e
 }
 
 // unpop returns what was popped and not handed out to the front of its lane.
