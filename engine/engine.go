@@ -162,7 +162,7 @@ func (e *Engine) newTenant(name string) *node {
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
-		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Lanes: &e.roomLanes, Replay: n.Replay(),
+		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 	}
 	n.sessions = &session.Env{

@@ -107,7 +107,9 @@ func (c *Context) Broadcast(event string, data any) error {
 	case r.full():
 		return ErrFull
 	}
-	r.sequence(&message.Publish{By: nobody{}, Topic: r.cfg.Topic, Event: event, Policy: policy, Data: d})
+	r.sequence(&message.Publish{
+		By: nobody{}, Topic: r.cfg.Topic, Event: event, Policy: policy, Data: d, Key: r.cfg.Keys.Key(policy, event, "", "", d),
+	})
 	return nil
 }
 
@@ -128,7 +130,7 @@ func (c *Context) Send(session, event string, data any) error {
 	for _, m := range r.members.list {
 		if m != nil && m.Session == session {
 			e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli()})
-			to := []mailbox.Delivery{r.delivery(e, policy, 0, 0)}
+			to := []mailbox.Delivery{r.delivery(e, policy, r.cfg.Keys.Key(policy, event, "", "", d), 0)}
 			m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, mailbox.Run{Events: to}, false)
 			return nil
 		}

@@ -262,8 +262,8 @@ func (in *instance) apply(r *Room, events []*codec.Event) {
 		if e.Position.Offset != in.applied.Offset+1 {
 			continue
 		}
-		if !in.step(r, e) {
-			return
+		if !in.step(r, e) || r.slow() {
+			return // the rest comes by a read
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (in *instance) pageRead(r *Room, page bridge.Page) {
 		return
 	}
 	for _, e := range page.Events {
-		if e.Position.Offset > r.seq.pos.Offset || !in.step(r, e) {
+		if e.Position.Offset > r.seq.pos.Offset || !in.step(r, e) || r.slow() {
 			return
 		}
 	}

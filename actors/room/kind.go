@@ -140,9 +140,7 @@ func faultsOfEvent(e EventPolicy, noHistory bool) (faults []error) {
 			add("a buffered event cannot be dropped or coalesced")
 		}
 	case backpressure.RequireAck:
-		if !buffered {
-			add("require_ack needs at_least_once")
-		}
+		add("require_ack is not in this build")
 	}
 	if by, coalesces := e.CoalesceBy, e.Overflow == backpressure.CoalesceLatest; coalesces || by != "" {
 		if err := message.CheckCoalesceBy(by); err != nil {

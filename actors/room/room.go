@@ -34,6 +34,7 @@ type Env struct {
 	Wheel  *scheduler.Wheel
 	Tenant *scheduler.Tenant
 	Queue  *backpressure.Account // of the tenant's queues
+	Keys   *message.Coalescer
 	Lanes  *mailbox.LanePool
 	Replay *backpressure.Account // of the tenant's replay_bytes
 	EID    func() string         // unique ids for events
@@ -161,7 +162,7 @@ func (r *Room) Restart() actors.Actor { return r }
 // Receive is one batch of the room's work.
 func (r *Room) Receive(b *mailbox.Batch) {
 	r.turn = b.Turn()
-	for {
+	for !r.slow() {
 		msg, ok := b.Next()
 		r.hand = msg
 		if !ok {
@@ -179,6 +180,11 @@ func (r *Room) Receive(b *mailbox.Batch) {
 	r.flush()
 	r.turn = nil
 }
+
+// slow: the handler has taken its time in this batch, and what it has not got yet
+// waits for the next. A handler that is merely slow must not be taken for one that
+// does not return.
+func (r *Room) slow() bool { return r.handler != nil && r.turn.Overdue() }
 
 func (r *Room) signalled(owner any, bits uint32) {
 	switch o := owner.(type) {
