@@ -61,17 +61,44 @@ func (q *Queue[T]) Push(e Entry[T], p Policy, removed []Entry[T]) (Outcome, []En
 		q.Drop()
 	}
 	if keyed {
-		if q.index == nil {
-			q.index = make(map[uint64]uint32)
-		}
-		q.index[e.Key] = q.popped + uint32(q.ring.Len())
+		q.note(e.Key)
 	}
 	q.push(e)
 	return Accepted, removed
 }
 
-// PushReserved appends an entry past the bounds. Its caller holds a reservation, and the number of reservations is the bound.
-func (q *Queue[T]) PushReserved(e Entry[T]) { q.push(e) }
+// Replace puts e in the place of the waiting entry with its key, if that makes the queue at most grow bytes larger; the queue's own bounds
+// are not looked at. found tells whether there is such an entry, done whether old has left the queue for e.
+func (q *Queue[T]) Replace(e Entry[T], grow int) (old Entry[T], found, done bool) {
+	i, ok := q.find(e.Key)
+	if !ok {
+		return old, false, false
+	}
+	old = q.ring.At(i)
+	if e.Size-old.Size > grow {
+		return old, true, false
+	}
+	q.ring.Set(i, e)
+	q.bytes += e.Size - old.Size
+	return old, true, true
+}
+
+// PushReserved appends an entry past the bounds, which are its caller's to keep: by reservations, or over several lanes. One with a key is
+// found by later ones.
+func (q *Queue[T]) PushReserved(e Entry[T]) {
+	if e.Key != 0 {
+		q.note(e.Key)
+	}
+	q.push(e)
+}
+
+// note remembers the entry that is about to be pushed by its key.
+func (q *Queue[T]) note(key uint64) {
+	if q.index == nil {
+		q.index = make(map[uint64]uint32)
+	}
+	q.index[key] = q.popped + uint32(q.ring.Len())
+}
 
 // PushFront returns an entry that was popped and not used to the front, past the bounds: it had its place a moment ago. It is not
 // coalesced with any more.

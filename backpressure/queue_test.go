@@ -23,6 +23,16 @@ func (n *naiveQueue) bytes() (sum int) {
 	return sum
 }
 
+// find is the place of the entry that coalesces with key, or -1.
+func (n *naiveQueue) find(key uint64) int {
+	for i, e := range n.entries {
+		if key != 0 && n.keyed[i] && e.Key == key {
+			return i
+		}
+	}
+	return -1
+}
+
 func (n *naiveQueue) pop() entry {
 	e := n.entries[0]
 	n.entries, n.keyed = n.entries[1:], n.keyed[1:]
@@ -35,14 +45,13 @@ func (n *naiveQueue) push(e entry, p Policy) (o Outcome, removed []entry) {
 	}
 	keyed := p == CoalesceLatest && e.Key != 0
 	if keyed {
-		for i, old := range n.entries {
-			if n.keyed[i] && old.Key == e.Key {
-				if n.bytes()-old.Size+e.Size > n.limit {
-					return Backpressured, nil
-				}
-				n.entries[i] = e
-				return Coalesced, []entry{old}
+		if i := n.find(e.Key); i >= 0 {
+			old := n.entries[i]
+			if n.bytes()-old.Size+e.Size > n.limit {
+				return Backpressured, nil
 			}
+			n.entries[i] = e
+			return Coalesced, []entry{old}
 		}
 	}
 	full := func() bool { return len(n.entries) >= n.items || n.bytes()+e.Size > n.limit }
@@ -72,9 +81,22 @@ func TestQueueModel(t *testing.T) {
 				if o != wantO || !slices.Equal(removed, wantRemoved) {
 					t.Fatalf("seed %d: %v %v: %v, removed %v; want %v, %v", seed, p, e, o, removed, wantO, wantRemoved)
 				}
-			case 5:
-				q.PushReserved(e)
-				n.entries, n.keyed = append(n.entries, e), append(n.keyed, false)
+			case 5: // who reserves looks for an older one first
+				grow := rnd.IntN(30)
+				old, found, done := q.Replace(e, grow)
+				at := n.find(e.Key)
+				if found != (at >= 0) || done != (at >= 0 && e.Size-n.entries[at].Size <= grow) {
+					t.Fatalf("seed %d: Replace %v by %d: found %v, done %v, of %v", seed, e, grow, found, done, n.entries)
+				}
+				switch {
+				case done && old != n.entries[at]:
+					t.Fatalf("seed %d: replaced %v, want %v", seed, old, n.entries[at])
+				case done:
+					n.entries[at] = e
+				case !found:
+					q.PushReserved(e)
+					n.entries, n.keyed = append(n.entries, e), append(n.keyed, e.Key != 0)
+				}
 			case 6:
 				q.PushFront(e)
 				n.entries, n.keyed = slices.Insert(n.entries, 0, e), slices.Insert(n.keyed, 0, false)

@@ -316,14 +316,14 @@ func (o *Outbound) join() {
 	if !o.sole.waits() {
 		return
 	}
-	lane := o.sole.lane
-	if o.sole.Key != 0 { // later ones must find it
-		o.q.lane[lane].Push(o.sole.Entry, backpressure.CoalesceLatest, nil)
-	} else {
-		o.q.lane[lane].PushReserved(o.sole.Entry)
-	}
-	o.q.ready = o.q.ready.With(lane)
+	o.q.append(o.sole.lane, o.sole.Entry)
 	o.sole = soleEntry{}
+}
+
+// append puts an entry that has been booked into its lane.
+func (q *outLanes) append(lane backpressure.Lane, e backpressure.Entry[outEntry]) {
+	q.lane[lane].PushReserved(e)
+	q.ready = q.ready.With(lane)
 }
 
 func (o *Outbound) giveBack() {

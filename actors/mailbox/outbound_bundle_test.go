@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/scheduler"
 )
@@ -73,4 +74,17 @@ func TestOutboundARunOfAnEndedMembershipIsDropped(t *testing.T) {
 	r.run1(s, whole(1, 3), true)
 	want(t, "written", fmt.Sprint(r.written()), "[left]")
 	want(t, "left in the queue", r.out.items, 0)
+}
+
+func TestOutboundAFullQueueStillCoalesces(t *testing.T) {
+	r := newOpenRig(t, 2, 1<<20)
+	s := seatOpen(r)
+	r.written()
+	latest := func(name string) Delivery { return event(name, lossy, with(backpressure.CoalesceLatest), keyed(7)) }
+	r.deliver(s, latest("old"), event("other", lossy))
+	r.deliver(s, latest("new"))
+	want(t, "written", fmt.Sprint(r.written()), "[new other]")
+	r.deliver(s, latest("alone"))
+	r.deliver(s, latest("newer"))
+	want(t, "written of one that waited alone", fmt.Sprint(r.written()), "[newer]")
 }

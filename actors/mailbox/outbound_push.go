@@ -225,8 +225,7 @@ func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry])
 		return
 	}
 	q := o.queues()
-	q.lane[lane].PushReserved(e)
-	q.ready = q.ready.With(lane)
+	q.append(lane, e)
 }
 
 // offer pushes one event within the bounds, by its policy. Under mu.
@@ -242,9 +241,13 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		Item: outEntry{frame: frame, slot: seat.Slot + 1, gen: seat.Gen},
 		Size: size, Expires: d.Expires,
 	}
-	if d.Key != 0 {
+	if d.Policy == backpressure.CoalesceLatest && d.Key != 0 {
 		// Of another room, or to a later membership, it is another event.
 		e.Key = d.Key ^ uint64(seat.Slot)<<1 ^ uint64(seat.Gen)<<17
+		if older, found := o.replace(d.Lane, e); found {
+			o.dropped(d.Lane, d.Policy, older)
+			return older == backpressure.Coalesced
+		}
 	}
 	if d.Policy == backpressure.DropOldest {
 		e.Item.kind = passing
@@ -269,25 +272,24 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	if o.items == 0 {
 		o.force(size)
 	}
-	if d.Policy != backpressure.CoalesceLatest || o.items == 1 && o.q == nil {
-		o.enter(d.Lane, e) // the bounds are those of all lanes together, just seen to
-		return true
-	}
-	q := o.queues()
-	lane := &q.lane[d.Lane]
-	var room [1]backpressure.Entry[outEntry]
-	outcome, removed := lane.Push(e, d.Policy, room[:0])
-	for i := range removed {
-		o.popped(&removed[i])
-		o.dropped(d.Lane, d.Policy, outcome)
-	}
-	if !outcome.Took() {
-		o.popped(&e)
-		o.dropped(d.Lane, d.Policy, outcome)
-		return false
-	}
-	q.ready = q.ready.With(d.Lane)
+	o.enter(d.Lane, e) // the bounds are those of all lanes together, just seen to
 	return true
+}
+
+// replace puts an event in the place of the one with its key that still waits, be
+// the queue full or not. The outcome is what became of the older one: Coalesced,
+// or Backpressured if it stays because the newer does not fit in its place.
+func (o *Outbound) replace(lane backpressure.Lane, e backpressure.Entry[outEntry]) (outcome backpressure.Outcome, found bool) {
+	if o.items == 0 {
+		return 0, false
+	}
+	old, found, done := o.queues().lane[lane].Replace(e, o.cfg.Bytes-o.bytes)
+	if !done {
+		return backpressure.Backpressured, found
+	}
+	o.popped(&old)
+	o.force(e.Size)
+	return backpressure.Coalesced, true
 }
 
 func (o *Outbound) dropped(l backpressure.Lane, p backpressure.Policy, out backpressure.Outcome) {

@@ -81,7 +81,10 @@ func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpre
 		return backpressure.Backpressured, removed
 	}
 	if m.alone(l, e) {
-		m.sole = soleItem{e, p, l, true}
+		if p != backpressure.CoalesceLatest {
+			e.Key = 0
+		}
+		m.sole = soleItem{e, l, true}
 		m.queued++
 		m.ready = m.ready.With(l)
 		return backpressure.Accepted, removed
@@ -105,7 +108,7 @@ func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
 		m.account.Force(int64(backpressure.EntryBytes + e.Size))
 	}
 	if m.alone(l, e) {
-		m.sole = soleItem{e, backpressure.Reject, l, true}
+		m.sole = soleItem{e, l, true}
 	} else {
 		m.queues().queue[l].PushReserved(e)
 	}
@@ -117,9 +120,8 @@ func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
 // and with thousands of actors the memory that a message touches is its cost.
 type soleItem struct {
 	backpressure.Entry[any]
-	policy backpressure.Policy
-	lane   backpressure.Lane
-	waits  bool
+	lane  backpressure.Lane
+	waits bool
 }
 
 // alone reports that a message may wait as the sole one: nothing else does, and
@@ -190,12 +192,7 @@ func (m *Mailbox) queues() *lanes {
 	}
 	m.q = m.lend.get(int(m.items), int(m.bytes))
 	if s := &m.sole; s.waits {
-		q := &m.q.queue[s.lane]
-		if s.policy == backpressure.CoalesceLatest { // later ones must find it
-			q.Push(s.Entry, s.policy, nil)
-		} else {
-			q.PushReserved(s.Entry)
-		}
+		m.q.queue[s.lane].PushReserved(s.Entry)
 		m.sole = soleItem{}
 	}
 	return m.q
