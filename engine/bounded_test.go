@@ -228,6 +228,9 @@ func TestBudgetOfATenantHolds(t *testing.T) {
 		most = max(most, e.queue.Used())
 	}
 	t.Logf("at most %d KiB, %d publishes refused", most>>10, refused)
+	if refused > 0 {
+		t.Errorf("%d publishes were refused for the sake of clients who do not read", refused)
+	}
 	// Beyond the limit goes what has its place by promise: for each session its
 	// replies, and one frame of a queue that is empty.
 	if slack := int64(61 * (64 * 200)); most > limit+slack {

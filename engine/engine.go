@@ -166,7 +166,7 @@ func (e *Engine) newTenant(name string) *node {
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 	}
 	n.sessions = &session.Env{
-		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Out: e.out, Lanes: &e.sessionLanes,
+		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,

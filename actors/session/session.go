@@ -65,6 +65,7 @@ type Env struct {
 	Wheel    *scheduler.Wheel
 	Tenant   *scheduler.Tenant
 	Queue    *backpressure.Account // of the tenant's queues
+	Frames   *backpressure.Account // what of it frames to clients may fill
 	Out      *mailbox.OutboundConfig
 	Lanes    *mailbox.LanePool
 	Kinds    message.Kinds
@@ -145,7 +146,7 @@ func New(cfg Config) *Session {
 		Pool: cfg.Pool, Class: scheduler.Session, Tenant: cfg.Tenant,
 		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Sink: &s.out,
 	})
-	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Queue, s.mb, cfg.ID)
+	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Frames, s.mb, cfg.ID)
 	s.signal.Init(s)
 	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
 	s.in.Store(cfg.Pool.Now())

@@ -72,6 +72,7 @@ type Tenant struct {
 	mb     *mailbox.Mailbox
 	flow   *scheduler.Tenant
 	queue  *backpressure.Account
+	frames *backpressure.Account // within queue
 	replay *backpressure.Account
 
 	directory directory // has its own lock
@@ -97,6 +98,7 @@ func New(cfg Config) *Tenant {
 		sessions: make(map[*actors.Ref]message.Session),
 		rooms:    make(map[*actors.Ref]*entry),
 	}
+	t.frames = backpressure.NewAccount(t.queue, cfg.Limits.QueueBytes/4*3)
 	t.mb = mailbox.New(mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: t.flow,
 		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed,
@@ -114,9 +116,13 @@ func New(cfg Config) *Tenant {
 
 // Mailbox, Flow, Queue and Replay are for its sessions and rooms.
 
-func (t *Tenant) Mailbox() *mailbox.Mailbox     { return t.mb }
-func (t *Tenant) Flow() *scheduler.Tenant       { return t.flow }
-func (t *Tenant) Queue() *backpressure.Account  { return t.queue }
+func (t *Tenant) Mailbox() *mailbox.Mailbox    { return t.mb }
+func (t *Tenant) Flow() *scheduler.Tenant      { return t.flow }
+func (t *Tenant) Queue() *backpressure.Account { return t.queue }
+
+// Frames is the part of Queue that frames on their way to clients may fill: three
+// quarters, so that clients who do not read cannot keep requests out.
+func (t *Tenant) Frames() *backpressure.Account { return t.frames }
 func (t *Tenant) Replay() *backpressure.Account { return t.replay }
 
 // Name of the tenant.
