@@ -121,6 +121,12 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+func userTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano())
+}
+
 // BenchmarkOverBareLoop is the process's CPU per delivery, one frame a write,
 // beside a bare loop that writes the same bytes to the same sockets; pairs of
 // both alternate, and the median of their ratios is reported.
