@@ -223,12 +223,15 @@ func (o *Outbound) asks() {
 	}
 }
 
-// park books what waits for a socket that is full, once, by its bytes.
+// park books what waits for a socket that is full, once, by its bytes. Where the
+// ledger has no place for that it stays unbooked, since frames are shared and were
+// held before; but then nothing more is taken on until the socket has place.
 func (o *Outbound) park(writing int) {
 	o.state |= parked
 	o.state &^= scheduled
-	o.held = int64(o.bytes + writing)
-	o.account.Force(o.held)
+	if n := int64(o.bytes + writing); o.account.Charge(n) {
+		o.held = n
+	}
 }
 
 // ready is the connection's: what was parked has been written, or never will be.

@@ -59,9 +59,9 @@ func (o *Outbound) force(size int) {
 func (o *Outbound) popped(e *backpressure.Entry[outEntry]) {
 	o.items -= 1 + int(e.Item.more)
 	o.bytes -= e.Size
-	if o.state.has(parked) {
-		o.account.Release(int64(e.Size))
-		o.held -= int64(e.Size)
+	if n := min(int64(e.Size), o.held); o.state.has(parked) && n > 0 {
+		o.account.Release(n)
+		o.held -= n
 	}
 	switch e.Item.kind &^ markBit {
 	case reply:

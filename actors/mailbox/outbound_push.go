@@ -254,7 +254,7 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	}
 	// An empty queue takes one whatever the ledger says, so that a member who
 	// drains always gets on.
-	for o.items > 0 && !o.charge(1, size) {
+	for (o.items > 0 || o.state.has(parked)) && !o.charge(1, size) {
 		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
 		// Replies, buffered events and whatever else was promised its place share
 		// the lane, and stay.
