@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -34,18 +32,7 @@ func BenchmarkIdleSession(b *testing.B) {
 	defer server.Close()
 
 	resident, heap, stack, goroutines := usage(b)
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d ws://%s/v1/ws", readersEnv, n, l.Addr()))
-	child.Stderr = os.Stderr
-	stdin, _ := child.StdinPipe()
-	stdout, _ := child.StdoutPipe()
-	if err := child.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { stdin.Close(); _ = child.Wait() }()
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		b.Fatal("readers: ", line, err)
-	}
+	startReaders(b, n, l.Addr())
 	r, h, s, g := usage(b)
 	b.ReportMetric(float64(r-resident)/n, "rss-B/session")
 	b.ReportMetric(float64(h-heap)/n, "heap-B/session")

@@ -65,6 +65,30 @@ func readers(at string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
+// startReaders runs readers for n connections to at, until the benchmark ends, and
+// waits until all have joined.
+func startReaders(b *testing.B, n int, at net.Addr) {
+	b.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d ws://%s/v1/ws", readersEnv, n, at))
+	child.Stderr = os.Stderr
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { stdin.Close(); _ = child.Wait() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		b.Fatal("readers: ", line, err)
+	}
+}
+
 // counting tells how many frames the engine's connections have been given.
 type counting struct {
 	*Engine
@@ -154,18 +178,7 @@ func overBareLoop(b *testing.B, n, size int) {
 	go server.Serve(kept)
 	defer server.Close()
 
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d ws://%s/v1/ws", readersEnv, n, l.Addr()))
-	child.Stderr = os.Stderr
-	stdin, _ := child.StdinPipe()
-	stdout, _ := child.StdoutPipe()
-	if err := child.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { stdin.Close(); _ = child.Wait() }()
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		b.Fatal("readers: ", line, err)
-	}
+	startReaders(b, n, l.Addr())
 
 	text := make([]byte, size)
 	for i := range text {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -213,8 +212,7 @@ func (e *Engine) stuck(task *scheduler.Task, flow *scheduler.Tenant, running tim
 
 // failed is told of every panic in an actor.
 func (e *Engine) failed(f actors.Failure) {
-	level := slog.LevelError
-	e.cfg.Logger.Log(context.Background(), level, "actor failed", "kind", f.Kind, "callback", f.Callback,
+	e.cfg.Logger.Error("actor failed", "kind", f.Kind, "callback", f.Callback,
 		"directive", f.Directive.String(), "gave_up", f.GaveUp, "panic", f.Panic)
 }
 

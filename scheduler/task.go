@@ -57,9 +57,6 @@ func (t *Task) Init(r Runner, home *Flow, class Class) {
 	t.runner, t.home, t.class = r, home, class
 }
 
-// Home is the flow given to Init.
-func (t *Task) Home() *Flow { return t.home }
-
 // wake notes that there is work, and with wantsControl that some of it is control work. It reports whether the pool must be told: once for
 // each step that the automaton makes.
 func (t *Task) wake(control uint32) bool {

@@ -288,9 +288,6 @@ func (r *Room) reset(m *member, reason codec.ResetReason) {
 	}
 	m.Out.Mark(r.turn, r.cfg.Policy.Lane, f, m.Seat)
 	m.Out.Feed(r.turn, r.mb.Flow(), m.Seat, nil, true)
-	if r.cfg.Resets != nil {
-		r.cfg.Resets(reason)
-	}
 }
 
 // left ends a member from the room's side.

@@ -39,7 +39,6 @@ type Env struct {
 	Replay *backpressure.Account // of the tenant's replay_bytes
 	EID    func() string         // unique ids for events
 	Logger *slog.Logger
-	Resets func(codec.ResetReason) // counts; optional
 	// MaxSnapshot is the largest snapshot, in bytes, that is given to members.
 	MaxSnapshot int
 }
@@ -100,7 +99,6 @@ type Room struct {
 	underway   int   // publishes that wait for the broker
 	used       int64 // when somebody last wanted something of the room, by the turn's clock
 	subscribe  supervision.Backoff
-	context    *actors.Context
 
 	feedEvents  []*codec.Event
 	feedScratch []mailbox.Delivery
@@ -146,8 +144,7 @@ func (r *Room) Mailbox() *mailbox.Mailbox { return r.mb }
 
 // Started begins to follow the topic. After a restart of the shell it goes on
 // where it was.
-func (r *Room) Started(c *actors.Context) {
-	r.context = c
+func (r *Room) Started(*actors.Context) {
 	if r.phase == starting {
 		r.cfg.Wheel.Set(&r.lingerTimer, r.cfg.Policy.Linger)
 		r.cfg.Broker.Subscribe(r.cfg.Topic, &r.arrivals)

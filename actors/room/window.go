@@ -19,8 +19,7 @@ const windowRest = 16
 type window struct {
 	account *backpressure.Account // the tenant's replay_bytes
 	events  backpressure.Ring[*codec.Event]
-	limit   int   // events at most, the kind's history
-	bytes   int64 // charged
+	limit   int // events at most, the kind's history
 }
 
 // low is the offset after which the window has everything; head is the room's.
@@ -35,7 +34,6 @@ func (w *window) add(events []*codec.Event, wide bool) {
 				return // the budget is used up elsewhere: hold nothing, read instead
 			}
 		}
-		w.bytes += int64(e.Size())
 		w.events.Push(e)
 	}
 	w.trim(wide)
@@ -73,7 +71,6 @@ func (w *window) prepend(page []*codec.Event, head uint64) bool {
 	if len(page) == 0 || !w.account.Charge(size) {
 		return false
 	}
-	w.bytes += size
 	var grown backpressure.Ring[*codec.Event]
 	for _, e := range page {
 		grown.Push(e)
@@ -111,6 +108,5 @@ func (w *window) dropOldest() bool {
 	}
 	e, _ := w.events.Pop()
 	w.account.Release(int64(e.Size()))
-	w.bytes -= int64(e.Size())
 	return true
 }
