@@ -29,6 +29,12 @@ type Config struct {
 	// Broker carries events; the Engine does not close it. Nil: one in memory, for
 	// one node.
 	Broker bridge.Broker
+	// Leases says who holds a session, Presence who is in a room. As for Broker.
+	Leases   bridge.Leases
+	Presence bridge.Presence
+	// DeploymentKeys seal what clients bring back to any node: resume tokens. Each
+	// is 32 bytes; the first seals, all open. None: one of this Engine's own.
+	DeploymentKeys [][]byte
 
 	Limits         Limits
 	TenantDefaults TenantLimits            // of tenants that are not listed
@@ -52,6 +58,8 @@ type Limits struct {
 	PongTimeout      time.Duration // [8 s]
 	WriteTimeout     time.Duration // a socket that takes nothing for so long is cut [10 s]
 	ResumeTTL        time.Duration // how long a session outlives its connection [5 min]
+	PresenceGrace    time.Duration // how long presence outlives a lost connection [15 s]; negative: not at all
+	Unacked          int           // require_ack events that a membership is sent beyond what it acknowledged [256]
 
 	MaxMessageBytes int // a client's message [64 KiB]
 	MaxFrameBytes   int // a frame to a client [512 KiB]
@@ -147,6 +155,8 @@ func (l *Limits) defaults() {
 	set(&l.PongTimeout, 8*time.Second)
 	set(&l.WriteTimeout, 10*time.Second)
 	set(&l.ResumeTTL, 5*time.Minute)
+	set(&l.PresenceGrace, 15*time.Second)
+	set(&l.Unacked, 256)
 	set(&l.MaxMessageBytes, 64<<10)
 	set(&l.MaxFrameBytes, 512<<10)
 	set(&l.MaxUnauthenticated, 1_000)
@@ -167,7 +177,7 @@ func (l *Limits) validate(fault func(string, ...any)) {
 		"WriteTimeout": int64(l.WriteTimeout), "ResumeTTL": int64(l.ResumeTTL), "MaxMessageBytes": int64(l.MaxMessageBytes),
 		"MaxFrameBytes": int64(l.MaxFrameBytes), "MaxUnauthenticated": int64(l.MaxUnauthenticated),
 		"MaxUnauthenticatedPerAddress": int64(l.MaxUnauthenticatedPerAddress), "SessionQueueItems": int64(l.SessionQueueItems),
-		"SessionQueueBytes": int64(l.SessionQueueBytes), "SessionMaxRooms": int64(l.SessionMaxRooms), "MaxSessions": int64(l.MaxSessions),
+		"SessionQueueBytes": int64(l.SessionQueueBytes), "SessionMaxRooms": int64(l.SessionMaxRooms), "Unacked": int64(l.Unacked), "MaxSessions": int64(l.MaxSessions),
 		"QueueBytes": l.QueueBytes, "HistoryBytes": l.HistoryBytes, "ReplayBytes": l.ReplayBytes,
 		"Workers": int64(l.Workers), "BlockingWorkers": int64(l.BlockingWorkers),
 	} {

@@ -33,7 +33,7 @@ type Engine struct {
 	// immutable
 	cfg        Config
 	kinds      message.Kinds
-	handlers   map[string]func() room.Handler // by kind
+	declared   map[string]*room.Kind // by name
 	pool       *scheduler.Pool
 	wheel      *scheduler.Wheel
 	system     *actors.System
@@ -84,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg:      cfg,
 		kinds:    kinds,
-		handlers: make(map[string]func() room.Handler, len(cfg.Kinds)),
+		declared: make(map[string]*room.Kind, len(cfg.Kinds)),
 		wheel:    scheduler.NewWheel(),
 		broker:   cfg.Broker,
 		queue:    backpressure.NewAccount(nil, cfg.Limits.QueueBytes),
@@ -95,8 +95,8 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		tenants:  make(map[string]*node),
 	}
 	e.staying, e.leave = context.WithCancel(context.Background())
-	for _, k := range cfg.Kinds {
-		e.handlers[k.Name] = k.New
+	for i := range cfg.Kinds {
+		e.declared[cfg.Kinds[i].Name] = &cfg.Kinds[i]
 	}
 	e.admission = newAdmission(e)
 	e.handshakes = scheduler.NewGate(min(maxHandshakes, cfg.Limits.BlockingWorkers))
@@ -155,18 +155,22 @@ func (e *Engine) newTenant(name string) *node {
 		},
 		Pool: e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
 		NewRoom: func(_ *tenant.Tenant, topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
-			return room.New(room.Config{Env: n.rooms, Topic: topic, Policy: kind, New: e.handlers[kind.Name], Ended: ended})
+			return room.New(room.Config{
+				Env: n.rooms, Topic: topic, Policy: kind, Kind: e.declared[kind.Name], Ended: ended,
+			})
 		},
 		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind,
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
-		Broker: e.broker, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
+		Broker: e.broker, Presence: e.cfg.Presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(),
+		Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
+		Unacked: e.cfg.Limits.Unacked, Grace: max(0, e.cfg.Limits.PresenceGrace),
 	}
 	n.sessions = &session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.cfg.Presence, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

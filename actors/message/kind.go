@@ -98,6 +98,11 @@ type Policy struct {
 	MailboxBytes int
 	// Linger is how long a room's actor outlives its last member.
 	Linger time.Duration
+	// Presence: members may see each other, as a list of at most PresenceLimit.
+	Presence      bool
+	PresenceLimit int
+	// Acks: some event of the kind is declared require_ack.
+	Acks bool
 }
 
 // Event finds the policy of an event; nil: the kind has no such event.

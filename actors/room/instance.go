@@ -136,7 +136,7 @@ func (in *instance) begin(r *Room) {
 // make makes a handler. False: it panicked.
 func (in *instance) make(r *Room) bool {
 	var h Handler
-	if !in.call(r, "new", func() { h = r.cfg.New() }) {
+	if !in.call(r, "new", func() { h = r.cfg.Kind.New() }) {
 		return false
 	}
 	in.handler = h

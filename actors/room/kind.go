@@ -40,6 +40,8 @@ const (
 	DefaultMailboxBytes  = 4 << 20
 	DefaultDedupWindow   = 2 * time.Minute
 	DefaultLinger        = 30 * time.Second
+	DefaultPresenceLimit = 1000
+	DefaultSnapshotEvery = 64
 )
 
 // Kind declares the rooms whose name is Name, or begins with Name and a colon.
@@ -67,6 +69,15 @@ type Kind struct {
 	MailboxItems, MailboxBytes int
 	// Linger is how long a room without members keeps its handler; zero: 30 s.
 	Linger time.Duration
+	// Presence lets members see who else is in the room. PresenceLimit is how
+	// many are listed, beyond only their number is told; zero: 1,000.
+	Presence      bool
+	PresenceLimit int
+	// SnapshotEvery is after how many applied events the engine takes a snapshot
+	// of a Snapshotter, for the handler's successor; zero: 64.
+	SnapshotEvery int
+	// Tick is how often a Ticker is called; at least 10 ms, zero: never.
+	Tick time.Duration
 }
 
 // Policy fills the defaults in and reports every fault of the declaration.
@@ -80,7 +91,8 @@ func (k Kind) Policy() (*message.Policy, error) {
 		MailboxItems: orDefault(k.MailboxItems, DefaultMailboxItems),
 		MailboxBytes: orDefault(k.MailboxBytes, DefaultMailboxBytes),
 		Linger:       orDefault(k.Linger, DefaultLinger),
-		Events:       make(map[string]*EventPolicy, len(k.Events)),
+		Presence:     k.Presence, PresenceLimit: orDefault(k.PresenceLimit, DefaultPresenceLimit),
+		Events: make(map[string]*EventPolicy, len(k.Events)),
 	}
 	if k.NoHistory {
 		p.History = History{}

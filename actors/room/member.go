@@ -160,9 +160,9 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 		if m.leaving || bits&message.Leave != 0 {
 			ms.ReplyLeave(r.turn)
 		}
-	case bits&message.Gone != 0 && m.state == joining:
+	case bits&(message.Gone|message.Lost) != 0 && m.state == joining:
 		r.refuseJoin(m, errReplaced) // if its session has not ended, a newer join has replaced it
-	case bits&message.Gone != 0:
+	case bits&(message.Gone|message.Lost) != 0:
 		r.part(m)
 	case bits&message.Leave != 0:
 		switch m.state {

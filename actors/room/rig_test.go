@@ -62,7 +62,7 @@ func (s *stage) open() {
 			Queue: s.queue, Replay: s.replay, Logger: slog.New(slog.DiscardHandler), MaxSnapshot: 1 << 20,
 			EID: func() string { s.eids++; return fmt.Sprint("eid", s.eids) },
 		},
-		Topic: testTopic, Policy: policy, New: s.kind.New, Ended: func() { s.ended++ },
+		Topic: testTopic, Policy: policy, Kind: &s.kind, Ended: func() { s.ended++ },
 	})
 	s.room.mb.RegisterHandlers(&invoker{t: s.t, receive: s.room.Receive}, nil)
 	s.room.Started(nil)

@@ -29,18 +29,24 @@ var ActorKind = actors.Kind{Name: "room", Rule: supervision.Rule{
 
 // Env is what the rooms of one tenant share. Immutable.
 type Env struct {
-	Broker bridge.Broker
-	Pool   *scheduler.Pool
-	Wheel  *scheduler.Wheel
-	Tenant *scheduler.Tenant
-	Queue  *backpressure.Account // of the tenant's queues
-	Keys   *message.Coalescer
-	Lanes  *mailbox.LanePool
-	Replay *backpressure.Account // of the tenant's replay_bytes
-	EID    func() string         // unique ids for events
-	Logger *slog.Logger
+	Broker   bridge.Broker
+	Presence bridge.Presence
+	Pool     *scheduler.Pool
+	Wheel    *scheduler.Wheel
+	Tenant   *scheduler.Tenant
+	Queue    *backpressure.Account // of the tenant's queues
+	Keys     *message.Coalescer
+	Lanes    *mailbox.LanePool
+	Replay   *backpressure.Account // of the tenant's replay_bytes
+	EID      func() string         // unique ids for events
+	Logger   *slog.Logger
 	// MaxSnapshot is the largest snapshot, in bytes, that is given to members.
 	MaxSnapshot int
+	// Unacked is how many require_ack events a member is sent beyond what it has
+	// acknowledged.
+	Unacked int
+	// Grace is how long presence outlives a lost connection; 0: not at all.
+	Grace time.Duration
 }
 
 // Config is one room.
@@ -48,7 +54,7 @@ type Config struct {
 	*Env
 	Topic  codec.Topic
 	Policy *message.Policy
-	New    func() Handler // nil: a kind without code
+	Kind   *Kind // as declared; immutable
 	// Ended is told, by the room itself, that it wants to be stopped.
 	Ended func()
 }
@@ -131,7 +137,7 @@ func New(cfg Config) *Room {
 	r.own.InitWork(r)
 	r.lingerTimer.Init(func() { r.mb.Raise(&r.own, lingered) })
 	r.retryTimer.Init(func() { r.mb.Raise(&r.own, resubscribe) })
-	if cfg.New != nil {
+	if cfg.Kind.New != nil {
 		r.handler = &instance{backoff: handlerBackoff()}
 		r.handler.timer.Init(func() { r.mb.Raise(&r.own, newHandler) })
 	}

@@ -17,17 +17,14 @@ var (
 )
 
 var (
-	errForbidden  = codec.NewError(codec.CodeForbidden, "no grant covers this")
-	errNotJoined  = codec.NewError(codec.CodeNotJoined, "join the room first")
-	errNoKind     = codec.NewError(codec.CodeNotFound, "no such kind of room")
-	errNoEvent    = codec.NewError(codec.CodeNotFound, "no such event in rooms of this kind")
-	errNoHandler  = codec.NewError(codec.CodeNotFound, "nobody handles this command")
-	errNoPresence = codec.NewError(codec.CodeUnsupported, "rooms of this kind have no presence")
-	errExpired    = codec.NewError(codec.CodeExpired, "its time to live has passed")
-	errSecond     = codec.NewError(codec.CodeConflict, "the session is open already")
-	errNotBuilt   = codec.NewError(codec.CodeUnsupported, "not in this build")
-	errOwed       = codec.Retry(codec.CodeRateLimited, codec.ScopeSession, 100*time.Millisecond, "too many requests wait for their replies")
-	errRooms      = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeSession, time.Second, "in as many rooms as a session may be")
+	errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this")
+	errNotJoined = codec.NewError(codec.CodeNotJoined, "join the room first")
+	errNoKind    = codec.NewError(codec.CodeNotFound, "no such kind of room")
+	errNoEvent   = codec.NewError(codec.CodeNotFound, "no such event in rooms of this kind")
+	errExpired   = codec.NewError(codec.CodeExpired, "its time to live has passed")
+	errSecond    = codec.NewError(codec.CodeConflict, "the session is open already")
+	errOwed      = codec.Retry(codec.CodeRateLimited, codec.ScopeSession, 100*time.Millisecond, "too many requests wait for their replies")
+	errRooms     = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeSession, time.Second, "in as many rooms as a session may be")
 )
 
 // handle does one request. Every request with an id gets exactly one reply: here,
@@ -41,7 +38,10 @@ func (s *Session) handle(req codec.Request) {
 			s.out.Control(codec.NewFrame(&codec.Pong{ID: r.ID}))
 		}
 		return
-	case *codec.Pong, *codec.Ack:
+	case *codec.Pong:
+		return
+	case *codec.Ack:
+		s.ack(r)
 		return
 	case *codec.Hello:
 		s.complain(errSecond, "hello", "")
@@ -69,11 +69,11 @@ func (s *Session) dispatch(req codec.Request) *codec.Error {
 	case *codec.Command:
 		return s.command(r)
 	case *codec.History:
-		return s.unbuilt(auth.History, r.Room)
+		return s.history(r)
 	case *codec.PresenceQuery:
-		return s.unbuilt(auth.Presence, r.Room)
+		return s.presence(r)
 	case *codec.Token:
-		return errNotBuilt
+		return s.token(r)
 	case *codec.Fault:
 		return r.Err
 	}
@@ -185,12 +185,12 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 	if kind == nil {
 		return nil, errNoKind
 	}
-	if r.Presence {
+	if r.Presence && !kind.Presence {
 		return nil, errNoPresence
 	}
 	m := &message.Membership{
 		Topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
-		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID,
+		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID, Presence: r.Presence,
 	}
 	if m.Seat.NoEcho = r.NoEcho; r.NoEcho {
 		s.out.Withhold(&s.signal, keptBack)
@@ -229,19 +229,4 @@ func (s *Session) leave(r *codec.Leave) *codec.Error {
 	s.out.Part(m.Seat.Slot)
 	m.Leave(s.turn, r.ID)
 	return nil
-}
-
-// command is for the room's handler, or the tenant's, of which there is none.
-func (s *Session) command(r *codec.Command) *codec.Error {
-	if r.Room == "" && !s.cfg.Identity.Grants.AllowsTenant(auth.Command) || r.Room != "" && !s.allows(auth.Command, r.Room) {
-		return errForbidden
-	}
-	return errNoHandler
-}
-
-func (s *Session) unbuilt(right auth.Right, room string) *codec.Error {
-	if !s.allows(right, room) {
-		return errForbidden
-	}
-	return errNotBuilt
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/supervision"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/scheduler"
 	"github.com/yaza-dev/pulse/transport"
@@ -71,6 +72,8 @@ type Env struct {
 	Kinds    message.Kinds
 	Coalesce *message.Coalescer
 	Rooms    Rooms
+	Broker   bridge.Broker
+	Presence bridge.Presence
 	Limits   Limits
 	Logger   *slog.Logger
 }
