@@ -2,7 +2,6 @@ package auth
 
 import (
 	"encoding/base64"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -195,20 +194,17 @@ func TestNewSealerReportsEveryFault(t *testing.T) {
 	}
 }
 
-// FuzzOpenResume: nothing that was not sealed opens, and no input does harm.
+// FuzzOpenResume: nothing opens but what was sealed, and no input does harm.
 func FuzzOpenResume(f *testing.F) {
 	s := newSealer(f, resumeKey, otherResumeKey)
-	sealed := s.Seal(someResume, now)
+	sealed := s.Seal(someResume, now) // another one in each of the fuzzer's processes
 	f.Add(sealed)
 	f.Add(sealed[:len(sealed)/2])
 	f.Add("")
 	f.Fuzz(func(t *testing.T, token string) {
 		r, err := s.Open(token, now)
-		switch {
-		case token == sealed && (err != nil || r != someResume):
+		if err == nil && r != someResume || err != nil && err != ErrResume {
 			t.Errorf("%+v, %v", r, err)
-		case token != sealed && !errors.Is(err, ErrResume):
-			t.Errorf("%q opened: %+v, %v", token, r, err)
 		}
 	})
 }
