@@ -37,6 +37,7 @@ func (r *PublishResult) encode(dst []byte, c Codec) []byte {
 func (r *CommandResult) encode(dst []byte, c Codec) []byte {
 	o := nested(writer{c, dst})
 	o.data("data", r.Data)
+	o.optTrue("duplicate", r.Duplicate)
 	return o.end()
 }
 

@@ -45,6 +45,7 @@ var documentCases = []struct {
 	{"reply-publish", &Reply{ID: 9, OK: &PublishResult{Outcome: Accepted, EID: "e1", Position: Position{"ep1", 8}, Duplicate: true}}},
 	{"reply-publish-transient", &Reply{ID: 9, OK: &PublishResult{Outcome: Coalesced, EID: "e1"}}},
 	{"reply-command", &Reply{ID: 9, OK: &CommandResult{Data: jsonData(`{"dice":[3,4]}`)}}},
+	{"reply-command-duplicate", &Reply{ID: 9, OK: &CommandResult{Data: jsonData(`1`), Duplicate: true}}},
 	{"reply-command-null", &Reply{ID: 9, OK: &CommandResult{Data: jsonData(`null`)}}},
 	{"reply-history", &Reply{ID: 9, OK: &HistoryResult{Room: "chat:lobby", Position: Position{"ep1", 8}, More: true, Events: []*Event{
 		goldenEvent("said", jsonData(`"a"`), Position{"ep1", 7}), goldenEvent("said", jsonData(`"b"`), Position{"ep1", 8})}}}},

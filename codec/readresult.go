@@ -30,8 +30,11 @@ func (r *reader) result(v value) Result {
 	}
 	d := &CommandResult{}
 	for name, v := range v.members() {
-		if name == "data" {
+		switch name {
+		case "data":
 			d.Data = r.data(v)
+		case "duplicate":
+			d.Duplicate = r.boolean(v)
 		}
 	}
 	return d

@@ -48,7 +48,10 @@ type PublishResult struct {
 }
 
 // CommandResult is a handler's answer; absent data is sent as null.
-type CommandResult struct{ Data Data }
+type CommandResult struct {
+	Data      Data
+	Duplicate bool // the result of an earlier command with the same dedup key
+}
 
 // HistoryResult is one page of buffered events.
 type HistoryResult struct {
