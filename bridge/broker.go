@@ -36,6 +36,12 @@ type Broker interface {
 	// Health tells how well events reach other nodes. It never waits.
 	Health() Health
 
+	// Watch calls changed with the present Health, before it returns, and then
+	// with each later one until stop is called: one call at a time, the latest
+	// last; one that another has overtaken may be left out. One call may still be
+	// under way when stop returns.
+	Watch(changed func(Health)) (stop func())
+
 	// Close ends the broker, and returns when its goroutines have ended: so it
 	// is not called from a callback. It is idempotent.
 	Close()

@@ -554,4 +554,5 @@ func (forgetful) Subscribe(_ codec.Topic, s bridge.Sink) {
 }
 func (forgetful) Unsubscribe(codec.Topic, bridge.Sink) {}
 func (forgetful) Health() bridge.Health                { return bridge.Health{State: bridge.Up} }
+func (forgetful) Watch(func(bridge.Health)) func()     { return func() {} }
 func (forgetful) Close()                               {}

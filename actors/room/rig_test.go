@@ -157,6 +157,7 @@ func (d *desk) Subscribe(_ codec.Topic, s bridge.Sink) {
 
 func (d *desk) Unsubscribe(codec.Topic, bridge.Sink) {}
 func (d *desk) Health() bridge.Health                { return bridge.Health{State: bridge.Up} }
+func (d *desk) Watch(func(bridge.Health)) func()     { return func() {} }
 func (d *desk) Close()                               {}
 
 // peer is a session as its room sees it.

@@ -1,6 +1,7 @@
 package bridgetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -46,8 +47,13 @@ func testClose(t *testing.T, factory Factory) {
 		if h := tr.Health(); h.State != bridge.Up || h.Since.IsZero() {
 			t.Errorf("health before: %+v", h)
 		}
+		var told []bridge.State
+		tr.Watch(func(h bridge.Health) { told = append(told, h.State) })
 		tr.Close()
 		tr.Close()
+		if want := []bridge.State{bridge.Up, bridge.Down}; !slices.Equal(told, want) {
+			t.Errorf("who watches was told %v, want %v", told, want)
+		}
 		passing := bridge.Publication{Event: tr.event(room, 8)}
 		for i, p := range tr.publish(room, plenty, tr.buffered(room), passing) {
 			if p.Err == nil || p.Err.Code != codec.CodeUnavailable {

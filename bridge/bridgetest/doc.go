@@ -4,6 +4,7 @@
 //     Follower over it misses and repeats nothing on the worst way.
 //   - Hostile wraps a Broker and makes it as slow, forgetful and repetitive as
 //     the interface allows: what works over it works over any implementation.
+//   - Ailing wraps a Broker and makes its health what a test says.
 //   - Follower is the plain sink that keeps a gap-free log by the three rules of
 //     package bridge, slow and obvious, to compare others with.
 //

@@ -22,6 +22,7 @@ func (s *script) Read(_ codec.Topic, r bridge.ReadRequest, done func(bridge.Page
 func (s *script) Subscribe(codec.Topic, bridge.Sink)   {}
 func (s *script) Unsubscribe(codec.Topic, bridge.Sink) {}
 func (s *script) Health() bridge.Health                { return bridge.Health{} }
+func (s *script) Watch(func(bridge.Health)) func()     { return func() {} }
 func (s *script) Close()                               {}
 func (s *script) Publish(codec.Topic, bridge.Retention, []bridge.Publication, func([]bridge.Published)) {
 }

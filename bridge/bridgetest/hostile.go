@@ -178,6 +178,9 @@ func (h *hostile) Unsubscribe(topic codec.Topic, s bridge.Sink) {
 // Health implements bridge.Broker.
 func (h *hostile) Health() bridge.Health { return h.inner.Health() }
 
+// Watch implements bridge.Broker.
+func (h *hostile) Watch(changed func(bridge.Health)) (stop func()) { return h.inner.Watch(changed) }
+
 // Close implements bridge.Broker.
 func (h *hostile) Close() {
 	h.inner.Close()

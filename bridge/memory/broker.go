@@ -37,12 +37,13 @@ type Broker struct {
 	stop    chan struct{} // closed by Close
 	stopped chan struct{} // closed by the sweeper at its end
 
+	condition bridge.Condition // has its own lock
+
 	relief sync.Mutex // one goroutine at a time makes room on the node; taken before a tenant's mu
 
 	mu sync.RWMutex // taken after a tenant's mu, or alone
 	// guarded by mu
 	tenants map[string]*tenant // nil once closed
-	since   time.Time          // of the present health
 }
 
 var _ bridge.Broker = (*Broker)(nil)
@@ -63,8 +64,8 @@ func New(config Config) *Broker {
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
 		tenants: make(map[string]*tenant),
-		since:   now,
 	}
+	b.condition.Set(bridge.Health{State: bridge.Up, Since: now})
 	go b.sweeper()
 	return b
 }
@@ -171,14 +172,10 @@ func (b *Broker) Unsubscribe(name codec.Topic, s bridge.Sink) {
 }
 
 // Health implements bridge.Broker: up until closed.
-func (b *Broker) Health() bridge.Health {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if b.tenants == nil {
-		return bridge.Health{State: bridge.Down, Why: "closed", Since: b.since}
-	}
-	return bridge.Health{State: bridge.Up, Since: b.since}
-}
+func (b *Broker) Health() bridge.Health { return b.condition.Health() }
+
+// Watch implements bridge.Broker.
+func (b *Broker) Watch(changed func(bridge.Health)) (stop func()) { return b.condition.Watch(changed) }
 
 // Used is what the broker keeps at present, in bytes charged.
 func (b *Broker) Used() int64 { return b.account.Used() }
@@ -189,10 +186,13 @@ func (b *Broker) Close() {
 	b.mu.Lock()
 	tenants := b.tenants
 	if b.tenants != nil {
-		b.tenants, b.since = nil, b.config.Now()
+		b.tenants = nil
 		close(b.stop)
 	}
 	b.mu.Unlock()
+	if tenants != nil {
+		b.condition.Set(bridge.Health{State: bridge.Down, Why: "closed", Since: b.config.Now()})
+	}
 	for _, t := range tenants {
 		t.mu.Lock()
 		t.discard()
