@@ -24,6 +24,10 @@ type audit struct {
 	o     memory.Options
 	c     *client
 
+	session, ticket string // of the last welcome
+	resumed         bool   // it said so
+	left            map[string]int
+
 	rooms  map[string]*membership // that are open, as the client knows
 	asked  map[string]question    // by id; not answered
 	id     int
@@ -40,18 +44,21 @@ type question struct {
 	t, room string
 	hasPos  bool
 	pos     codec.Position
+	sees    bool // it asked to see who else is there
 }
 
 // membership is what the client knows of a room that it is in.
 type membership struct {
 	pos  codec.Position
 	last map[string]int64 // of each event and of each publisher's membership: the last number
+	sees bool
+	who  sight // if it sees
 }
 
 func newAudit(t *testing.T, e *Engine, token string, in codec.Codec, o memory.Options) *audit {
 	return &audit{
 		t: t, e: e, token: token, in: in, o: o,
-		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{},
+		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{}, left: map[string]int{},
 	}
 }
 
@@ -59,6 +66,9 @@ func (a *audit) fault(format string, args ...any) {
 	a.t.Errorf("%s: %s; lately:\n%s", a.token, fmt.Sprintf(format, args...), strings.Join(a.lately, "\n"))
 	a.failed = true
 }
+
+// subject is who it is.
+func (a *audit) subject() string { return strings.Split(a.token, "/")[1] }
 
 func (a *audit) note(format string, args ...any) {
 	if len(a.lately) == 150 {
@@ -82,14 +92,18 @@ func (a *audit) dial(rooms ...string) {
 	var list []string
 	var asked []question
 	for name, m := range was {
-		list = append(list, fmt.Sprintf(`{"room":%q,"epoch":%q,"offset":%d}`, name, m.pos.Epoch, m.pos.Offset))
-		asked = append(asked, question{"join", name, true, m.pos})
+		list = append(list, fmt.Sprintf(`{"room":%q,"epoch":%q,"offset":%d,"presence":%t}`, name, m.pos.Epoch, m.pos.Offset, m.sees))
+		asked = append(asked, question{"join", name, true, m.pos, m.sees})
 	}
 	for _, name := range rooms {
 		list = append(list, fmt.Sprintf(`{"room":%q}`, name))
 		asked = append(asked, question{t: "join", room: name})
 	}
-	a.send(fmt.Sprintf(`{"t":"hello","token":%q,"rooms":[%s]}`, a.token, strings.Join(list, ",")))
+	resume := ""
+	if a.ticket != "" {
+		resume = fmt.Sprintf(`,"resume":%q`, a.ticket)
+	}
+	a.send(fmt.Sprintf(`{"t":"hello","token":%q,"rooms":[%s]%s}`, a.token, strings.Join(list, ","), resume))
 	f, ok := a.recv()
 	if !ok {
 		return
@@ -98,6 +112,9 @@ func (a *audit) dial(rooms ...string) {
 		a.fault("no welcome but %v", f)
 		return
 	}
+	a.session, _ = f["session"].(string)
+	a.ticket, _ = f["resume"].(string)
+	a.resumed, _ = f["resumed"].(bool)
 	results, _ := f["rooms"].([]any)
 	if len(results) != len(asked) {
 		a.fault("asked for %d rooms: %v", len(asked), f)
@@ -126,7 +143,7 @@ func (a *audit) ask(t, room, rest string) {
 
 func (a *audit) resume(room string, p codec.Position) {
 	a.ask("join", room, fmt.Sprintf(`,"epoch":%q,"offset":%d`, p.Epoch, p.Offset))
-	a.asked[fmt.Sprint(a.id)] = question{"join", room, true, p}
+	a.asked[fmt.Sprint(a.id)] = question{"join", room, true, p, false}
 }
 
 func (a *audit) recv() (frame, bool) {
@@ -205,6 +222,14 @@ func (a *audit) frame(f frame) {
 			a.fault("left outside of a membership: %v", f)
 		}
 		delete(a.rooms, name)
+		a.left[fmt.Sprint(f["reason"])]++
+	case "presence":
+		name, _ := f["room"].(string)
+		if m := a.rooms[name]; m == nil || !m.sees {
+			a.fault("presence outside of a membership that asked for it: %v", f)
+		} else if err := m.who.change(f); err != nil {
+			a.fault("%s: %v: %v", name, err, f)
+		}
 	case "ping":
 	case "pong":
 		delete(a.asked, fmt.Sprint(f["id"]))
@@ -257,8 +282,13 @@ func (a *audit) reply(f frame) {
 	case "publish":
 		switch code := f.at("err.code"); code {
 		case nil, "not_joined", "backpressured", "unavailable":
+		case "internal": // the handler's own fault
 		default:
 			a.fault("publish: %v", f)
+		}
+	case "token":
+		if f["err"] == nil {
+			a.ticket, _ = f.at("ok.resume").(string)
 		}
 	}
 }
@@ -267,14 +297,17 @@ func (a *audit) reply(f frame) {
 func (a *audit) joined(r question, f frame) {
 	delete(a.rooms, r.room) // what came before is over in any case
 	if code := f.at("err.code"); code != nil {
-		if code != "unavailable" && code != "backpressured" && code != "conflict" {
+		if code != "unavailable" && code != "backpressured" && code != "conflict" && code != "internal" && code != "forbidden" {
 			a.fault("join: %v", f)
 		}
 		return
 	}
 	a.joins++
 	ok := frame(f["ok"].(map[string]any))
-	m := &membership{pos: position(ok), last: map[string]int64{}}
+	m := &membership{pos: position(ok), last: map[string]int64{}, sees: r.sees}
+	if m.sees {
+		m.who.begin(ok)
+	}
 	reset, _ := ok["reset"].(string)
 	switch recovered := ok["recovered"] == true; {
 	case recovered && (!r.hasPos || reset != "" || m.pos != r.pos):

@@ -43,6 +43,8 @@ type Config struct {
 	// Origins of browser pages that may connect besides those of the same origin:
 	// scheme://host[:port], or "*" for all.
 	Origins []string
+	// Cookie names a cookie that may hold a client's token; empty: none does.
+	Cookie string
 	// RefuseMissingOrigin refuses clients that send no Origin: those that are no
 	// browsers.
 	RefuseMissingOrigin bool

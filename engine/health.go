@@ -37,6 +37,7 @@ func (e *Engine) Health() Health {
 func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/ws", e.sockets)
+	e.serveHTTP(mux)
 	return mux
 }
 

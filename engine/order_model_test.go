@@ -69,7 +69,7 @@ func (c *census) check(t *testing.T, e *Engine, rooms []string, audits []*audit)
 		want[name] = nil
 		for _, a := range audits {
 			if a.rooms[name] != nil {
-				want[name] = append(want[name], a.token[len("acme/"):])
+				want[name] = append(want[name], a.subject())
 			}
 		}
 		slices.Sort(want[name])

@@ -75,7 +75,7 @@ func (unheard) Published(*scheduler.Turn, *message.Publish, *codec.PublishResult
 
 type published struct {
 	result Result
-	err    error
+	err    *codec.Error
 }
 
 // waiter has room for its one answer.

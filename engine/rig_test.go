@@ -29,12 +29,8 @@ func (asTold) Authenticate(_ context.Context, c auth.Credentials) (*auth.Identit
 	}
 	id := &auth.Identity{Tenant: parts[0], Subject: parts[1], Grants: auth.AllowAll()}
 	if len(parts) == 3 {
-		var list []auth.Grant
-		if err := json.Unmarshal([]byte(parts[2]), &list); err != nil {
-			return nil, err
-		}
 		var err error
-		if id.Grants, err = auth.NewGrants(list...); err != nil {
+		if id.Grants, err = auth.ParseGrants([]byte(parts[2])); err != nil {
 			return nil, err
 		}
 	}

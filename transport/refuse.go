@@ -13,12 +13,18 @@ func Refuse(w http.ResponseWriter, err *codec.Error) {
 	RefuseStatus(w, err, err.Code.HTTPStatus())
 }
 
-// RefuseStatus is Refuse with another status, for the refusals of HTTP itself
-// (405, 426) that the protocol has no code for.
-func RefuseStatus(w http.ResponseWriter, err *codec.Error, status int) {
+// RetryAfter says when a request that was refused with err may be tried again, if
+// it may.
+func RetryAfter(w http.ResponseWriter, err *codec.Error) {
 	if ms := err.RetryAfterMS(); ms > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt((ms+999)/1000, 10))
 	}
+}
+
+// RefuseStatus is Refuse with another status, for the refusals of HTTP itself
+// (405, 426) that the protocol has no code for.
+func RefuseStatus(w http.ResponseWriter, err *codec.Error, status int) {
+	RetryAfter(w, err)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport"
+)
+
+// exchange is one request of a client over HTTP. It passes the same grants, rooms
+// and limits as a frame, and is answered with the same objects.
+type exchange struct {
+	e        *Engine
+	r        *http.Request
+	identity *auth.Identity
+	codec    codec.Codec
+}
+
+// serveHTTP adds what clients may ask over HTTP.
+func (e *Engine) serveHTTP(mux *http.ServeMux) {
+	mux.HandleFunc("POST /v1/rooms/{room}/publish", serve(e, "publish", (*exchange).publish))
+	mux.HandleFunc("GET /v1/negotiate", e.negotiate)
+	mux.HandleFunc("OPTIONS /v1/", e.preflight)
+}
+
+// serve makes a handler of what a request of type t asks for. Its body, or its
+// query where it has no body, is the frame.
+func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Context, R) (codec.Result, *codec.Error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		x := &exchange{e: e, r: r}
+		ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Limits.HandshakeTimeout)
+		defer cancel()
+		stop := context.AfterFunc(e.staying, cancel)
+		defer stop()
+		var ok codec.Result
+		err := x.admit(w)
+		if err == nil {
+			var req codec.Request
+			if req, err = x.read(w, t); err == nil {
+				if err = x.identify(ctx); err == nil {
+					ok, err = do(x, ctx, req.(R))
+				}
+			}
+		}
+		x.answer(w, ok, err)
+	}
+}
+
+// admit looks at what does not need the body.
+func (x *exchange) admit(w http.ResponseWriter) *codec.Error {
+	w.Header().Set("Cache-Control", "no-store")
+	if x.e.closing.Load() {
+		return codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+	}
+	if err := x.e.admission.judge(x.r); err != nil {
+		return err
+	}
+	shareWith(w, x.r)
+	return nil
+}
+
+var errMalformed = codec.NewError(codec.CodeBadRequest, "the request is malformed")
+
+// read reads the frame of type t.
+func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.Error) {
+	var body []byte
+	if x.r.Method == http.MethodGet {
+		x.codec = accepted(x.r)
+		var ok bool
+		if body, ok = queryBody(x.r.URL.RawQuery); !ok {
+			return nil, errMalformed
+		}
+	} else {
+		kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+		switch {
+		case err == nil && kind == "application/json":
+		case err == nil && kind == "application/msgpack":
+			x.codec = codec.Msgpack
+		default:
+			return nil, codec.NewError(codec.CodeBadRequest, "the body must be application/json or application/msgpack")
+		}
+		body, err = io.ReadAll(http.MaxBytesReader(w, x.r.Body, int64(x.e.cfg.Limits.MaxMessageBytes)))
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			return nil, codec.NewError(codec.CodeTooLarge, "the body is larger than a message may be")
+		case err != nil:
+			return nil, errMalformed
+		}
+	}
+	in := x.codec
+	if x.r.Method == http.MethodGet {
+		in = codec.JSON
+	}
+	req, err := codec.DecodeBody(in, t, x.r.PathValue("room"), x.r.PathValue("name"), body)
+	if err != nil {
+		return nil, errMalformed
+	}
+	if fault, ok := req.(*codec.Fault); ok {
+		return nil, fault.Err
+	}
+	return req, nil
+}
+
+// identify asks who the client is.
+func (x *exchange) identify(ctx context.Context) *codec.Error {
+	cr := x.e.credentials(x.r)
+	if cr.Source == auth.None {
+		return codec.NewError(codec.CodeUnauthenticated, "credentials are missing")
+	}
+	var err error
+	x.identity, err = x.e.identify(ctx, cr)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrUnauthenticated):
+		return codec.NewError(codec.CodeUnauthenticated, "the credentials are not valid")
+	case err == errFaulty:
+		return codec.NewError(codec.CodeInternal, "credentials cannot be verified")
+	}
+	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "credentials cannot be verified now")
+}
+
+func (x *exchange) answer(w http.ResponseWriter, ok codec.Result, err *codec.Error) {
+	if err != nil && x.codec == codec.JSON {
+		transport.Refuse(w, err)
+		return
+	}
+	status := http.StatusOK
+	if err != nil {
+		status = err.Code.HTTPStatus()
+		transport.RetryAfter(w, err)
+	}
+	w.Header().Set("Content-Type", "application/"+x.codec.String())
+	w.WriteHeader(status)
+	// A client that is gone is all that can fail here.
+	_, _ = w.Write(codec.AppendAnswer(nil, x.codec, ok, err))
+}
+
+// accepted is the codec that a request without a body is answered in.
+func accepted(r *http.Request) codec.Codec {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Accept")); err == nil && kind == "application/msgpack" {
+		return codec.Msgpack
+	}
+	return codec.JSON
+}
+
+var integer = regexp.MustCompile(`^-?[0-9]{1,20}$`)
+
+// queryBody is a query as the JSON of the frame that it stands for; false: it
+// cannot be read, or names something twice.
+func queryBody(query string) ([]byte, bool) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, false
+	}
+	body := make(map[string]json.RawMessage, len(values))
+	for name, list := range values {
+		if len(list) != 1 {
+			return nil, false
+		}
+		text := list[0]
+		switch {
+		case name == "reverse" && (text == "true" || text == "false"), (name == "offset" || name == "limit") && integer.MatchString(text):
+			body[name] = json.RawMessage(text)
+		default:
+			body[name], _ = json.Marshal(text) // a text has no error
+		}
+	}
+	b, _ := json.Marshal(body)
+	return b, true
+}
+
+// publish is an event of a client without a session; its kind asks for the right
+// alone.
+func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result, *codec.Error) {
+	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
+	if !x.identity.Grants.Allows(auth.Publish, r.Room) || kind != nil && kind.Publish == message.Server {
+		return nil, errForbidden
+	}
+	if kind == nil {
+		return nil, errNoKind
+	}
+	policy := kind.Event(r.Event)
+	if policy == nil {
+		return nil, errNoEvent
+	}
+	w := make(waiter, 1)
+	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
+	p := &message.Publish{
+		By: w, Topic: topic, Event: r.Event, Policy: policy, Data: r.Data, Subject: x.identity.Subject, DedupKey: r.DedupKey,
+	}
+	if r.HasTTL {
+		if r.TTL <= 0 {
+			return nil, codec.NewError(codec.CodeExpired, "its time to live has passed")
+		}
+		p.Expires = time.Now().Add(r.TTL)
+	}
+	o, err := x.e.post(topic, kind, p)
+	switch {
+	case err != nil:
+		return nil, codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+	case !o.Took():
+		return nil, message.Refusal(o, codec.ScopeRoom)
+	}
+	select {
+	case a := <-w:
+		if a.err != nil {
+			return nil, a.err
+		}
+		ok := codec.PublishResult(a.result)
+		return &ok, nil
+	case <-ctx.Done():
+		return nil, message.Unavailable(codec.ScopeRoom) // not known to be published
+	}
+}
+
+var errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this")
+
+// negotiate tells what the node speaks; it asks for no credentials.
+func (e *Engine) negotiate(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err := e.admission.judge(r); err != nil {
+		transport.Refuse(w, err)
+		return
+	}
+	shareWith(w, r)
+	codecs := []string{codec.JSON.String(), codec.Msgpack.String()}
+	answer(w, http.StatusOK, map[string]any{
+		"versions":   []string{"pulse.v1"},
+		"transports": []map[string]any{{"name": "websocket", "path": "/v1/ws", "codecs": codecs}},
+		"limits": map[string]any{
+			"max_message_bytes": e.cfg.Limits.MaxMessageBytes,
+			"max_frame_bytes":   e.cfg.Limits.MaxFrameBytes,
+			"max_rooms":         e.cfg.Limits.SessionMaxRooms,
+		},
+	})
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// web is an engine behind a real HTTP server.
+type web struct {
+	t   *testing.T
+	e   *Engine
+	url string
+}
+
+func startWeb(t *testing.T, change func(*Config)) *web {
+	t.Helper()
+	e := start(t, func(c *Config) {
+		c.Kinds = []room.Kind{openKind, {Name: "board", Publish: room.Server}, {Name: "chat"}}
+		c.Kinds = append(c.Kinds[1:], room.Kind{Name: "bare", Events: map[string]room.EventPolicy{"only": {Lane: backpressure.Interactive}}})
+		c.Cookie = "pulse"
+		c.Origins = []string{"https://app.example"}
+		if change != nil {
+			change(c)
+		}
+	})
+	s := httptest.NewServer(e.Handler())
+	t.Cleanup(func() { s.Close(); http.DefaultClient.CloseIdleConnections() })
+	return &web{t, e, s.URL}
+}
+
+// do makes a request; headers are "Name: value".
+func (w *web) do(method, path, body string, headers ...string) (*http.Response, frame) {
+	w.t.Helper()
+	in := codec.JSON
+	raw := []byte(body)
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if value == "application/msgpack" {
+			in = codec.Msgpack
+			if body != "" {
+				raw = encode(w.t, in, body)
+			}
+		}
+		if name == "Content-Type" {
+			r.Header.Del(name)
+		}
+		r.Header.Add(name, value)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	r.ContentLength = int64(len(raw))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(answer) == 0 {
+		return resp, nil
+	}
+	return resp, decode(w.t, in, answer)
+}
+
+const asAlice = "Authorization: Bearer acme/alice"
+
+func TestPublishOverHTTP(t *testing.T) {
+	w := startWeb(t, nil)
+	bob := join(t, w.e, "acme/bob", "chat:1")
+	for _, contentType := range []string{"application/json", "application/json; charset=utf-8", "application/msgpack"} {
+		resp, f := w.do("POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":{"n":1}}`, asAlice, "Content-Type: "+contentType)
+		ev := bob.until("event")
+		if resp.StatusCode != 200 || f.at("ok.outcome") != "accepted" || f.at("ok.eid") != ev["eid"] || fmt.Sprint(f.at("ok.offset")) != fmt.Sprint(ev["offset"]) {
+			t.Fatalf("%s: %d %v, the member got %v", contentType, resp.StatusCode, f, ev)
+		}
+		if ev["from"] != "alice" || ev["session"] != nil || fmt.Sprint(ev.at("data.n")) != "1" {
+			t.Errorf("%s: %v", contentType, ev)
+		}
+	}
+	first, _ := w.do("POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1,"dedup_key":"k"}`, asAlice)
+	_, again := w.do("POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":2,"dedup_key":"k"}`, asAlice)
+	if first.StatusCode != 200 || again.at("ok.duplicate") != true {
+		t.Errorf("the repeat is answered %v", again)
+	}
+}
+
+// Each refusal with its status, in the protocol's order.
+func TestRefusalsOverHTTP(t *testing.T) {
+	w := startWeb(t, nil)
+	const message = `{"event":"message","data":1}`
+	grants := func(rooms, allow string) string {
+		return fmt.Sprintf(`Authorization: Bearer acme/alice/[{"rooms":%q,"allow":[%q]}]`, rooms, allow)
+	}
+	for _, test := range []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		code                     string
+	}{
+		{"no credentials", "POST", "/v1/rooms/chat:1/publish", message, nil, 401, "unauthenticated"},
+		{"bad credentials", "POST", "/v1/rooms/chat:1/publish", message, []string{"Authorization: Bearer nobody"}, 401, "unauthenticated"},
+		{"no object", "POST", "/v1/rooms/chat:1/publish", `[]`, []string{asAlice}, 400, "bad_request"},
+		{"a key twice", "POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1,"data":2}`, []string{asAlice}, 400, "bad_request"},
+		{"no event", "POST", "/v1/rooms/chat:1/publish", `{"data":1}`, []string{asAlice}, 400, "bad_request"},
+		{"a room outside the grammar", "POST", "/v1/rooms/a%20b/publish", message, []string{asAlice}, 400, "bad_request"},
+		{"a form", "POST", "/v1/rooms/chat:1/publish", message, []string{asAlice, "Content-Type: application/x-www-form-urlencoded"}, 400, "bad_request"},
+		{"too large", "POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":"` + strings.Repeat("x", 64<<10) + `"}`, []string{asAlice}, 413, "too_large"},
+		{"the wrong right", "POST", "/v1/rooms/chat:1/publish", message, []string{grants("chat:1", "join")}, 403, "forbidden"},
+		{"another room's right, and no such kind", "POST", "/v1/rooms/none:1/publish", message, []string{grants("chat:1", "publish")}, 403, "forbidden"},
+		{"only the server publishes", "POST", "/v1/rooms/board/publish", message, []string{asAlice}, 403, "forbidden"},
+		{"no such kind", "POST", "/v1/rooms/none:1/publish", message, []string{asAlice}, 404, "not_found"},
+		{"no such event", "POST", "/v1/rooms/bare/publish", message, []string{asAlice}, 404, "not_found"},
+		{"no time left", "POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1,"ttl_ms":0}`, []string{asAlice}, 410, "expired"},
+		{"a token in the URL", "POST", "/v1/rooms/chat:1/publish?token=acme/alice", message, nil, 400, "bad_request"},
+		{"another origin", "POST", "/v1/rooms/chat:1/publish", message, []string{asAlice, "Origin: https://evil.example"}, 403, "forbidden"},
+		{"a cookie without an origin", "POST", "/v1/rooms/chat:1/publish", message, []string{"Cookie: pulse=acme/alice"}, 401, "unauthenticated"},
+		{"a cookie twice", "POST", "/v1/rooms/chat:1/publish", message, []string{"Cookie: pulse=acme/alice; pulse=acme/bob", "Origin: https://app.example"}, 401, "unauthenticated"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			resp, f := w.do(test.method, test.path, test.body, test.headers...)
+			if resp.StatusCode != test.status || f.at("err.code") != test.code {
+				t.Errorf("%d %v, want %d %s", resp.StatusCode, f, test.status, test.code)
+			}
+			if strings.Contains(fmt.Sprint(f), "alice") {
+				t.Errorf("the answer repeats what came in: %v", f)
+			}
+		})
+	}
+}
+
+// A page of a listed origin may use the cookie, and is told that it may read the
+// answer.
+func TestCookiesAndOrigins(t *testing.T) {
+	w := startWeb(t, nil)
+	resp, f := w.do("POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1}`, "Cookie: pulse=acme/alice", "Origin: https://app.example")
+	if resp.StatusCode != 200 {
+		t.Fatalf("%d %v", resp.StatusCode, f)
+	}
+	for name, want := range map[string]string{
+		"Access-Control-Allow-Origin": "https://app.example", "Access-Control-Allow-Credentials": "true", "Vary": "Origin",
+	} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for origin, status := range map[string]int{"https://app.example": 204, "https://evil.example": 403, "null": 403} {
+		resp, _ := w.do("OPTIONS", "/v1/rooms/chat:1/publish", "", "Origin: "+origin, "Access-Control-Request-Method: POST")
+		if resp.StatusCode != status {
+			t.Errorf("preflight of %s: %d, want %d", origin, resp.StatusCode, status)
+		}
+		if allowed := resp.Header.Get("Access-Control-Allow-Origin"); (allowed == origin) != (status == 204) {
+			t.Errorf("preflight of %s allows %q", origin, allowed)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	w := startWeb(t, nil)
+	resp, f := w.do("GET", "/v1/negotiate", "")
+	if resp.StatusCode != 200 || f.at("versions.0") != "pulse.v1" || f.at("transports.0.path") != "/v1/ws" || whole(f.at("limits.max_message_bytes")) != 64<<10 {
+		t.Errorf("%d %v", resp.StatusCode, f)
+	}
+}
