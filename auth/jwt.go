@@ -18,10 +18,12 @@ const maxExpires = (1<<53 - 1) / 1000
 
 // JWTConfig says which tokens a JWT accepts.
 type JWTConfig struct {
-	// Keys verify tokens. A token whose header names a kid is verified by the
-	// keys of that ID and by those without one; a token that names none, by any.
-	// Without keys every token is refused.
+	// Keys verify tokens, and so do those of JWKS. A token whose header names a
+	// kid is verified by the keys of that ID only; where no key has it, by those
+	// without ID; a token that names none, by any of its algorithm. Without keys
+	// every token is refused.
 	Keys []Key
+	JWKS JWKSConfig
 	// Issuer and Audience are checked when they are not empty.
 	Issuer, Audience string
 	// TenantClaim names the claim that holds the tenant; empty: "tenant".
@@ -32,9 +34,11 @@ type JWTConfig struct {
 	Now func() time.Time
 }
 
-// JWT authenticates by JSON Web Tokens. It is immutable.
+// JWT authenticates by JSON Web Tokens. A token needs an end (exp); one that is
+// not good yet (nbf), or was issued in the future (iat), is refused.
 type JWT struct {
-	keys        []Key
+	keys        keyring
+	set         *keySet // nil: none
 	tenantClaim string
 	leeway      time.Duration
 	parser      *jwt.Parser    // signature only
@@ -42,17 +46,24 @@ type JWT struct {
 }
 
 // NewJWT checks c, reporting every fault at once, and returns an authenticator.
+// A key set is fetched when the first token needs it.
 func NewJWT(c JWTConfig) (*JWT, error) {
+	j := &JWT{tenantClaim: tenantClaim(c.TenantClaim), leeway: c.Leeway}
 	var faults []error
-	seen := map[string]bool{}
 	for _, k := range c.Keys {
-		if err := k.validate(); err != nil {
+		v, _, err := k.parse()
+		if err != nil {
 			faults = append(faults, err)
 		}
-		if k.ID != "" && seen[k.ID] {
+		if k.ID != "" && j.keys.names(k.ID) {
 			faults = append(faults, fmt.Errorf("auth: two keys with kid %q", k.ID))
 		}
-		seen[k.ID] = true
+		j.keys = append(j.keys, v)
+	}
+	if c.JWKS.URL != "" {
+		if err := c.JWKS.validate(); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if c.Leeway < 0 {
 		faults = append(faults, errors.New("auth: a negative leeway"))
@@ -63,40 +74,107 @@ func NewJWT(c JWTConfig) (*JWT, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	claims := []jwt.ParserOption{jwt.WithExpirationRequired(), jwt.WithLeeway(c.Leeway), jwt.WithTimeFunc(c.Now)}
+	if c.JWKS.URL != "" {
+		j.set = newKeySet(c.JWKS, c.Now)
+	}
+	claims := []jwt.ParserOption{
+		jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(c.Leeway), jwt.WithTimeFunc(c.Now),
+	}
 	if c.Issuer != "" {
 		claims = append(claims, jwt.WithIssuer(c.Issuer))
 	}
 	if c.Audience != "" {
 		claims = append(claims, jwt.WithAudience(c.Audience))
 	}
-	return &JWT{
-		keys:        slices.Clone(c.Keys),
-		tenantClaim: tenantClaim(c.TenantClaim),
-		leeway:      c.Leeway,
-		parser:      jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()),
-		validator:   jwt.NewValidator(claims...),
-	}, nil
+	j.parser = jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
+	j.validator = jwt.NewValidator(claims...)
+	return j, nil
+}
+
+// Close ends what fetches the key set, if there is one. Tokens are judged by the
+// keys that are there from then on.
+func (j *JWT) Close() {
+	if j.set != nil {
+		j.set.end()
+	}
 }
 
 // Authenticate verifies c.Token and reads the identity from it.
-func (j *JWT) Authenticate(_ context.Context, c Credentials) (*Identity, error) {
+func (j *JWT) Authenticate(ctx context.Context, c Credentials) (*Identity, error) {
 	if c.Token == "" {
 		return nil, fmt.Errorf("%w: no token", ErrUnauthenticated)
 	}
-	id, err := j.identity(c.Token)
+	claims, err := j.verify(ctx, c.Token)
+	if err != nil {
+		return nil, err
+	}
+	id, err := j.identity(claims)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
 	}
 	return id, nil
 }
 
-func (j *JWT) identity(token string) (*Identity, error) {
-	var raw sealed
-	if _, err := j.parser.ParseWithClaims(token, &raw, j.candidates); err != nil {
-		return nil, err
+// verify returns the text of the claims of a token whose signature holds. Its
+// error wraps ErrUnauthenticated unless keys are missing that might have verified
+// the token.
+func (j *JWT) verify(ctx context.Context, token string) ([]byte, error) {
+	if strings.ContainsAny(token, "\r\n") { // which the decoder would pass over
+		return nil, fmt.Errorf("%w: a token with line breaks", ErrUnauthenticated)
 	}
-	v, err := decodeStrict(raw.text)
+	var claims sealed
+	var missing error
+	_, err := j.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
+		var set jwt.VerificationKeySet
+		id, err := keyID(t.Header)
+		if err == nil {
+			set.Keys, missing = j.candidates(ctx, t.Method.Alg(), id)
+		}
+		if err == nil && len(set.Keys) == 0 {
+			err = errors.New("auth: no key for the token's alg and kid")
+		}
+		return set, err
+	})
+	switch {
+	case err == nil:
+		return claims.text, nil
+	case missing != nil:
+		return nil, missing
+	}
+	return nil, fmt.Errorf("%w: %w", ErrUnauthenticated, err)
+}
+
+// candidates returns the keys that may verify a token of alg that names the key
+// id, or none. With an error there may be others, which could not be had.
+func (j *JWT) candidates(ctx context.Context, alg, id string) ([]jwt.VerificationKey, error) {
+	keys := j.keys
+	var err error
+	public := alg == RS256 || alg == ES256 || alg == EdDSA
+	if j.set != nil && public && (id == "" || !keys.names(id)) {
+		var fetched keyring
+		fetched, err = j.set.find(ctx, id)
+		keys = slices.Concat(keys, fetched)
+	}
+	return keys.candidates(alg, id), err
+}
+
+// keyID is the kid of a token's header, empty where there is none.
+func keyID(header map[string]any) (string, error) {
+	// Extensions that must be understood (RFC 7515, 4.1.11): there are none here.
+	if _, critical := header["crit"]; critical {
+		return "", errors.New("auth: the token has critical extensions")
+	}
+	value, given := header["kid"]
+	kid, ok := value.(string)
+	if given && !ok {
+		return "", errors.New("auth: the token's kid is no text")
+	}
+	return kid, nil
+}
+
+// identity reads the claims of a token whose signature holds.
+func (j *JWT) identity(text []byte) (*Identity, error) {
+	v, err := decodeStrict(text)
 	if err != nil {
 		return nil, err
 	}
@@ -151,41 +229,6 @@ func (j *JWT) read(claims jwt.MapClaims) (*Identity, error) {
 	return id, nil
 }
 
-// candidates returns the keys that may verify a token: those of the header's
-// algorithm, and of its kid if both sides name one.
-func (j *JWT) candidates(t *jwt.Token) (any, error) {
-	kid, err := keyID(t.Header)
-	if err != nil {
-		return nil, err
-	}
-	// Extensions that must be understood (RFC 7515, 4.1.11): there are none here.
-	if _, critical := t.Header["crit"]; critical {
-		return nil, errors.New("auth: the token has critical extensions")
-	}
-	var set jwt.VerificationKeySet
-	for _, k := range j.keys {
-		if k.Alg == t.Method.Alg() && (k.ID == "" || kid == "" || k.ID == kid) {
-			set.Keys = append(set.Keys, k.Secret)
-		}
-	}
-	if len(set.Keys) == 0 {
-		return nil, errors.New("auth: no key for the token's alg and kid")
-	}
-	return set, nil
-}
-
-func keyID(header map[string]any) (string, error) {
-	value, given := header["kid"]
-	if !given {
-		return "", nil
-	}
-	kid, ok := value.(string)
-	if !ok {
-		return "", errors.New("auth: the token's kid is no text")
-	}
-	return kid, nil
-}
-
 // sealed keeps a token's claims as they are, to be decoded only when the
 // signature over them holds.
 type sealed struct {
@@ -207,7 +250,7 @@ func tenantClaim(name string) string {
 }
 
 func checkTenant(name string) error {
-	if len(name) < 1 || len(name) > 64 {
+	if len(name) < 1 || len(name) > maxTenant {
 		return errors.New("auth: a tenant has 1 to 64 bytes")
 	}
 	if name == "." || name == ".." {
@@ -224,7 +267,7 @@ func checkTenant(name string) error {
 // checkSubject also refuses the replacement character: it stands for text that
 // could not be decoded, and two subjects must not become one that way.
 func checkSubject(s string) error {
-	if len(s) < 1 || len(s) > 256 {
+	if len(s) < 1 || len(s) > maxSubject {
 		return errors.New("auth: a subject has 1 to 256 bytes")
 	}
 	if !utf8.ValidString(s) || strings.ContainsRune(s, utf8.RuneError) {

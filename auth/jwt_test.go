@@ -69,7 +69,9 @@ func withTenant(tenant string) string {
 func TestJWTAcceptsAndRefuses(t *testing.T) {
 	good := hs256(plain, claims(""))
 	strict := func(c *JWTConfig) { c.Issuer, c.Audience = "https://issuer", "pulse" }
-	named := func(c *JWTConfig) { c.Keys = []Key{{HS256, "k1", secret}, {HS256, "k2", other}} }
+	named := func(c *JWTConfig) {
+		c.Keys = []Key{{Alg: HS256, ID: "k1", Secret: secret}, {Alg: HS256, ID: "k2", Secret: other}}
+	}
 	tests := []struct {
 		rule   string
 		token  string
@@ -82,6 +84,9 @@ func TestJWTAcceptsAndRefuses(t *testing.T) {
 		{"two segments", good[:strings.LastIndex(good, ".")], nil, false},
 		{"four segments", good + ".x", nil, false},
 		{"a signature cut short", good[:len(good)-4], nil, false},
+		{"a line break behind", good + "\n", nil, false},
+		{"a line break in the signature", good[:len(good)-4] + "\r\n" + good[len(good)-4:], nil, false},
+		{"another spelling of the signature's last bits", good[:len(good)-1] + string(good[len(good)-1]+1), nil, false},
 		{"an empty signature", good[:strings.LastIndex(good, ".")+1], nil, false},
 		{"another secret", forge(plain, claims(""), sha256.New, other), nil, false},
 		{"an empty secret", forge(plain, claims(""), sha256.New, nil), nil, false},
@@ -120,6 +125,11 @@ func TestJWTAcceptsAndRefuses(t *testing.T) {
 		{"expired without leeway", hs256(plain, withExp(now.Unix())), func(c *JWTConfig) { c.Leeway = 0 }, false},
 		{"nbf within the leeway", hs256(plain, claims(fmt.Sprintf(`"nbf":%d`, now.Unix()+5))), nil, true},
 		{"nbf beyond the leeway", hs256(plain, claims(fmt.Sprintf(`"nbf":%d`, now.Unix()+6))), nil, false},
+		{"iat in the past", hs256(plain, claims(`"iat":1`)), nil, true},
+		{"iat within the leeway", hs256(plain, claims(fmt.Sprintf(`"iat":%d`, now.Unix()+5))), nil, true},
+		{"iat beyond the leeway", hs256(plain, claims(fmt.Sprintf(`"iat":%d`, now.Unix()+6))), nil, false},
+		{"iat now, without leeway", hs256(plain, claims(fmt.Sprintf(`"iat":%d,"nbf":%d`, now.Unix(), now.Unix()))), func(c *JWTConfig) { c.Leeway = 0 }, true},
+		{"iat of the wrong type", hs256(plain, claims(`"iat":"x"`)), nil, false},
 		{"nbf of the wrong type", hs256(plain, claims(`"nbf":"x"`)), nil, false},
 
 		{"sub missing", hs256(plain, `{"exp":1800000060,"tenant":"acme"}`), nil, false},
@@ -286,7 +296,7 @@ func FuzzJWT(f *testing.F) {
 	f.Add(`null`, `null`)
 	j := newJWT(f, nil)
 	f.Fuzz(func(t *testing.T, header, claims string) {
-		id, err := j.identity(hs256(header, claims))
+		id, err := j.Authenticate(context.Background(), Credentials{Token: hs256(header, claims)})
 		if err != nil {
 			return
 		}

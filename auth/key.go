@@ -1,85 +1,92 @@
 package auth
 
 import (
-	"errors"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
-	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 )
 
-// HS256 is HMAC with SHA-256, one secret for signing and verifying.
-const HS256 = "HS256"
+// Algorithms of tokens. No other is accepted, "none" least of all.
+const (
+	HS256 = "HS256" // HMAC with SHA-256, one secret for signing and verifying
+	RS256 = "RS256" // RSA, PKCS #1 v1.5, with SHA-256
+	ES256 = "ES256" // ECDSA on P-256 with SHA-256
+	EdDSA = "EdDSA" // Ed25519
+)
 
 // minSecret is the shortest symmetric key, in bytes: the size of the hash, as
 // RFC 7518, 3.2 requires.
 const minSecret = 32
 
-// Key verifies, and may sign, tokens of one algorithm.
+// Key verifies, and may sign, tokens of one algorithm and of no other.
 type Key struct {
-	Alg    string // HS256
-	ID     string // "kid" of the tokens it is for; empty: of any
-	Secret []byte // raw bytes, at least 32
+	Alg string // HS256, RS256, ES256 or EdDSA
+	ID  string // "kid" of the tokens it is for; empty: of any
+	// Secret is for HS256: raw bytes, at least 32.
+	Secret []byte
+	// PEM is for the others: one public key ("PUBLIC KEY" or "RSA PUBLIC KEY"),
+	// or one private key, which also signs ("PRIVATE KEY", "RSA PRIVATE KEY" or
+	// "EC PRIVATE KEY"), not encrypted.
+	PEM []byte
 }
 
-func (k Key) validate() error {
-	if k.Alg != HS256 {
-		return fmt.Errorf("auth: key %q: algorithm %q is not supported; supported is %s", k.ID, k.Alg, HS256)
+// CanSign reports whether k is a valid key that Sign can be called with.
+func (k Key) CanSign() bool {
+	_, private, err := k.parse()
+	return err == nil && private != nil
+}
+
+// parse returns k ready for use; private is nil for a public key. With an error
+// v has its id all the same.
+func (k Key) parse() (v verifier, private any, err error) {
+	v = verifier{alg: k.Alg, id: k.ID}
+	switch k.Alg {
+	case HS256:
+		v.key, private, err = k.Secret, k.Secret, k.checkSecret()
+	case RS256, ES256, EdDSA:
+		v.key, private, err = k.parsePEM()
+	default:
+		err = fmt.Errorf("algorithm %q is not supported; supported are HS256, RS256, ES256 and EdDSA", k.Alg)
+	}
+	if err != nil {
+		err = fmt.Errorf("auth: key %q: %w", k.ID, err)
+	}
+	return v, private, err
+}
+
+// checkSecret also refuses what is a public key, from which everybody could make
+// tokens.
+func (k Key) checkSecret() error {
+	if len(k.PEM) > 0 {
+		return fmt.Errorf("%s takes a secret, no PEM", k.Alg)
 	}
 	if len(k.Secret) < minSecret {
-		return fmt.Errorf("auth: key %q: a symmetric key has at least %d bytes, this one has %d", k.ID, minSecret, len(k.Secret))
+		return fmt.Errorf("a symmetric key has at least %d bytes, this one has %d", minSecret, len(k.Secret))
+	}
+	block, _ := pem.Decode(k.Secret)
+	_, pkix := x509.ParsePKIXPublicKey(k.Secret)
+	_, pkcs1 := x509.ParsePKCS1PublicKey(k.Secret)
+	if block != nil || pkix == nil || pkcs1 == nil {
+		return fmt.Errorf("the secret is a key pair's file; give it as PEM, with its algorithm, which is not %s", k.Alg)
 	}
 	return nil
 }
 
-// Claims is what a token says.
-type Claims struct {
-	Tenant      string
-	TenantClaim string // name of the claim that holds Tenant; empty: "tenant"
-	Subject     string
-	Issuer      string // empty: none
-	Audience    string // empty: none
-	Expires     time.Time
-	TokenID     string // empty: none
-	Grants      []Grant
-}
-
-// Sign returns a token that says c, in the JWT compact form. What a JWT would
-// refuse by its grammar is not signed.
-func (k Key) Sign(c Claims) (string, error) {
-	if err := k.validate(); err != nil {
-		return "", err
+func (k Key) parsePEM() (public, private any, err error) {
+	if len(k.Secret) > 0 {
+		return nil, nil, fmt.Errorf("%s takes PEM, no secret", k.Alg)
 	}
-	if err := checkTenant(c.Tenant); err != nil {
-		return "", err
+	parsed, err := decodePEM(k.PEM)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := checkSubject(c.Subject); err != nil {
-		return "", err
+	public = parsed
+	if signer, ok := parsed.(crypto.Signer); ok {
+		public, private = signer.Public(), parsed
 	}
-	if _, err := NewGrants(c.Grants...); err != nil {
-		return "", err
+	if err := checkPublic(k.Alg, public); err != nil {
+		return nil, nil, err
 	}
-	if c.Expires.IsZero() {
-		return "", errors.New("auth: a token needs an end")
-	}
-	claims := jwt.MapClaims{"exp": c.Expires.Unix()}
-	for name, value := range map[string]string{"iss": c.Issuer, "aud": c.Audience, "jti": c.TokenID} {
-		if value != "" {
-			claims[name] = value
-		}
-	}
-	if len(c.Grants) > 0 {
-		claims["pulse"] = c.Grants
-	}
-	claims["sub"] = c.Subject
-	name := tenantClaim(c.TenantClaim)
-	if other, taken := claims[name]; taken && other != c.Tenant {
-		return "", fmt.Errorf("auth: claim %s cannot hold the tenant, it says something else already", name)
-	}
-	claims[name] = c.Tenant
-	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
-	if k.ID != "" {
-		token.Header["kid"] = k.ID
-	}
-	return token.SignedString(k.Secret)
+	return public, private, nil
 }

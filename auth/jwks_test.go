@@ -1,0 +1,436 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// jwk is the public half of p as RFC 7517 has it, with more fields.
+func (p pair) jwk(more string) string {
+	text := base64.RawURLEncoding.EncodeToString
+	var fields string
+	switch key := p.private.Public().(type) {
+	case *rsa.PublicKey:
+		fields = fmt.Sprintf(`"kty":"RSA","n":%q,"e":%q`, text(key.N.Bytes()), text(big.NewInt(int64(key.E)).Bytes()))
+	case *ecdsa.PublicKey:
+		point := must(key.Bytes())
+		size := len(point) / 2
+		fields = fmt.Sprintf(`"kty":"EC","crv":%q,"x":%q,"y":%q`, key.Curve.Params().Name, text(point[1:1+size]), text(point[1+size:]))
+	case ed25519.PublicKey:
+		fields = fmt.Sprintf(`"kty":"OKP","crv":"Ed25519","x":%q`, text(key))
+	}
+	if more != "" {
+		fields += "," + more
+	}
+	return "{" + fields + "}"
+}
+
+func set(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
+
+// named is a token of p whose header names id.
+func (p pair) named(id string) string {
+	return p.token(fmt.Sprintf(`{"alg":%q,"kid":%q}`, p.alg, id), claims(""))
+}
+
+// issuer is an endpoint with a key set, and a JWT that fetches from it by a clock
+// that the test moves.
+type issuer struct {
+	*JWT
+	server  *httptest.Server
+	fetches atomic.Int32
+	skipped atomic.Int64 // what the clock has been moved by
+	log     bytes.Buffer // read when nothing is fetched any more
+
+	mu     sync.Mutex
+	answer http.HandlerFunc
+}
+
+func newIssuer(t *testing.T, keys string, change func(*JWTConfig)) *issuer {
+	is := &issuer{}
+	is.serve(keys)
+	is.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" { // where no redirect leads
+			is.fetches.Add(1)
+		}
+		is.mu.Lock()
+		answer := is.answer
+		is.mu.Unlock()
+		answer(w, r)
+	}))
+	is.JWT = newJWT(t, func(c *JWTConfig) {
+		c.Keys = nil
+		c.JWKS = JWKSConfig{URL: is.server.URL + "/keys", Logger: slog.New(slog.NewTextHandler(&is.log, nil))}
+		c.Now = func() time.Time { return now.Add(time.Duration(is.skipped.Load())) }
+		if change != nil {
+			change(c)
+		}
+	})
+	t.Cleanup(func() {
+		is.Close()
+		is.server.Close()
+		goleak.VerifyNone(t)
+	})
+	return is
+}
+
+func (is *issuer) handle(answer http.HandlerFunc) {
+	is.mu.Lock()
+	is.answer = answer
+	is.mu.Unlock()
+}
+
+func (is *issuer) serve(keys string) {
+	is.handle(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, keys) })
+}
+
+func (is *issuer) skip(d time.Duration) { is.skipped.Add(int64(d)) }
+
+// settle waits until no fetch is under way.
+func (is *issuer) settle() { is.set.fetches.Wait() }
+
+func (is *issuer) want(t *testing.T, rule, token string, want error, fetches int32) {
+	t.Helper()
+	err := authenticate(is.JWT, token)
+	is.settle()
+	if want == nil && err != nil || want != nil && !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", rule, err, want)
+	}
+	if n := is.fetches.Load(); n != fetches {
+		t.Errorf("%s: %d fetches, want %d", rule, n, fetches)
+	}
+}
+
+func TestKeySetVerifiesEveryAlgorithm(t *testing.T) {
+	for _, alg := range []string{RS256, ES256, EdDSA} {
+		t.Run(alg, func(t *testing.T) {
+			p := pairs()[alg]
+			is := newIssuer(t, set(
+				p.jwk(`"kid":"a","use":"sig","alg":"`+alg+`","key_ops":["verify"],"x5t":"ignored"`),
+				pairs()["other "+alg].jwk(`"kid":"b"`)), nil)
+			is.want(t, "named", p.named("a"), nil, 1)
+			is.want(t, "without a name", p.plain(), nil, 1)
+			is.want(t, "under another's name", p.named("b"), ErrUnauthenticated, 1)
+		})
+	}
+}
+
+func TestKeySetIsKeptAndRefreshed(t *testing.T) {
+	first, second := pairs()[ES256], pairs()["other "+ES256]
+	is := newIssuer(t, set(first.jwk("")), func(c *JWTConfig) { c.JWKS.Refresh = time.Minute })
+	is.want(t, "the first token fetches", first.plain(), nil, 1)
+	is.serve(set(second.jwk("")))
+	is.skip(59 * time.Second)
+	is.want(t, "not before its time", first.plain(), nil, 1)
+	is.skip(time.Second)
+	// Whose token makes the set be fetched again is still judged by the old one.
+	_ = authenticate(is.JWT, first.plain())
+	is.settle()
+	is.want(t, "the new set is there", second.named("x"), nil, 2)
+	is.want(t, "the old key is gone", first.token(`{"alg":"ES256"}`, claims("")), ErrUnauthenticated, 2)
+}
+
+func TestUnknownKidFetchesOnceAndNotAgainForAWhile(t *testing.T) {
+	first, second := pairs()[ES256], pairs()["other "+ES256]
+	is := newIssuer(t, set(first.jwk(`"kid":"1"`)), nil)
+	is.want(t, "first use", first.named("1"), nil, 1)
+	is.serve(set(first.jwk(`"kid":"1"`), second.jwk(`"kid":"2"`)))
+	is.want(t, "too early", second.named("2"), ErrUnauthenticated, 1)
+	is.skip(fetchPause)
+	is.want(t, "the issuer's new key", second.named("2"), nil, 2)
+	is.want(t, "and the old one", first.named("1"), nil, 2)
+	for i := range 100 {
+		is.want(t, "a stranger's", second.named(fmt.Sprint("stranger ", i)), ErrUnauthenticated, 2)
+	}
+	is.skip(fetchPause - time.Nanosecond)
+	is.want(t, "a stranger's, just too early", second.named("3"), ErrUnauthenticated, 2)
+	is.skip(time.Nanosecond)
+	is.want(t, "a stranger's, later", second.named("3"), ErrUnauthenticated, 3)
+}
+
+func TestTokensThatNoSetCouldVerifyFetchNothing(t *testing.T) {
+	p := pairs()[ES256]
+	is := newIssuer(t, set(p.jwk("")), func(c *JWTConfig) {
+		c.Keys = []Key{{Alg: HS256, ID: "own", Secret: secret}, {Alg: HS256, Secret: secret}, {Alg: ES256, ID: "mine", PEM: p.public}}
+	})
+	is.want(t, "HMAC", hs256(plain, claims("")), nil, 0)
+	is.want(t, "HMAC with an unknown name", hs256(`{"alg":"HS256","kid":"x"}`, claims("")), nil, 0)
+	is.want(t, "a key that is configured", p.named("mine"), nil, 0)
+	is.want(t, "another's by that name", pairs()["other "+ES256].named("mine"), ErrUnauthenticated, 0)
+	is.want(t, "none", forge(`{"alg":"none","kid":"x"}`, claims(""), nil, nil), ErrUnauthenticated, 0)
+	is.want(t, "an algorithm that no key is for", pair{alg: "PS256", private: pairs()[RS256].private}.named("x"), ErrUnauthenticated, 0)
+	is.want(t, "no token", "a.b.c", ErrUnauthenticated, 0)
+}
+
+func TestKeysStayWhileTheEndpointIsDown(t *testing.T) {
+	first, second := pairs()[ES256], pairs()["other "+ES256]
+	for name, broken := range brokenAnswers() {
+		t.Run(name, func(t *testing.T) {
+			is := newIssuer(t, set(first.jwk(`"kid":"1"`)), nil)
+			is.want(t, "first use", first.named("1"), nil, 1)
+			is.handle(broken)
+			is.skip(24 * time.Hour)
+			is.JWT.validator = newJWT(t, nil).validator // tokens stay good, only the set grows old
+			is.want(t, "the set is old", first.named("1"), nil, 2)
+			is.want(t, "and not asked for all the time", first.named("1"), nil, 2)
+			is.want(t, "the new key may be in the set that cannot be had", second.named("2"), errNoKeys, 2)
+			is.serve(set(second.jwk(`"kid":"2"`)))
+			is.skip(fetchPause)
+			is.want(t, "it is back", second.named("2"), nil, 3)
+			is.want(t, "and the old key gone", first.named("1"), ErrUnauthenticated, 3)
+			is.Close()
+			if !strings.Contains(is.log.String(), "key set not fetched") {
+				t.Error("nobody is told that the endpoint is down")
+			}
+		})
+	}
+}
+
+// brokenAnswers are what endpoints say that is no key set.
+func brokenAnswers() map[string]http.HandlerFunc {
+	text := func(s string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, s) }
+	}
+	symmetric := `{"kty":"oct","kid":"2","k":"` + base64.RawURLEncoding.EncodeToString(secret) + `"}`
+	return map[string]http.HandlerFunc{
+		"500":                     func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
+		"404 with a set":          func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); fmt.Fprint(w, set()) },
+		"a page":                  text("<html>sign in</html>"),
+		"another object":          text(`{"error":"x"}`),
+		"keys of the wrong type":  text(`{"keys":{"kty":"RSA"}}`),
+		"keys twice":              text(`{"keys":[],"keys":[]}`),
+		"a list":                  text(`[]`),
+		"nothing":                 text(``),
+		"cut short":               text(`{"keys":[`),
+		"no key that can be used": text(set(symmetric)),
+		"huge":                    text(`{"pad":"` + strings.Repeat("x", maxSetBytes) + `","keys":[]}`),
+		"too many keys":           text(set(strings.Split(strings.Repeat(`{}|`, maxSetKeys)+`{}`, "|")...)),
+		"a broken connection":     func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
+		"redirected in a circle":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", 302) },
+		"redirected to file": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "file:///etc/passwd")
+			w.WriteHeader(302)
+		},
+		"redirected to a neighbour": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://localhost:1"+r.URL.Path, 302)
+		},
+	}
+}
+
+func TestRedirectWithinTheHostIsFollowed(t *testing.T) {
+	p := pairs()[ES256]
+	is := newIssuer(t, "", nil)
+	is.handle(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/keys" {
+			http.Redirect(w, r, "/moved", http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, set(p.jwk("")))
+	})
+	is.want(t, "moved", p.plain(), nil, 1)
+}
+
+func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
+	p := pairs()[ES256]
+	reached := false
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reached = true
+		fmt.Fprint(w, set(p.jwk("")))
+	}))
+	defer evil.Close()
+	is := newIssuer(t, "", nil)
+	is.handle(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL, http.StatusFound) })
+	is.want(t, "redirected", p.plain(), errNoKeys, 1)
+	evil.Close()
+	if reached {
+		t.Error("followed")
+	}
+}
+
+func TestConcurrentFirstUseIsOneFetch(t *testing.T) {
+	p := pairs()[EdDSA]
+	is := newIssuer(t, "", nil)
+	asked, let := make(chan struct{}, 50), make(chan struct{})
+	is.handle(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-let
+		fmt.Fprint(w, set(p.jwk(`"kid":"1"`)))
+	})
+	const clients = 50
+	answers := make(chan error, clients)
+	token := p.named("1")
+	for range clients {
+		go func() { answers <- authenticate(is.JWT, token) }()
+	}
+	<-asked
+	close(let)
+	for range clients {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := is.fetches.Load(); n != 1 {
+		t.Errorf("%d fetches", n)
+	}
+}
+
+// B106: what cannot be verified does not hold a connection longer than its
+// deadline (reearth/ygo#47).
+func TestB106_AKeyEndpointThatHangsHoldsNobody(t *testing.T) {
+	known, unknown := pairs()[ES256], pairs()["other "+ES256]
+	is := newIssuer(t, set(known.jwk(`"kid":"1"`)), nil)
+	is.want(t, "first use", known.named("1"), nil, 1)
+	asked := make(chan struct{}, 10)
+	is.handle(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"keys":[`)
+		w.(http.Flusher).Flush()
+		asked <- struct{}{}
+		<-r.Context().Done()
+	})
+	is.skip(fetchPause)
+	ctx, cancel := context.WithCancel(context.Background())
+	answer := make(chan error)
+	go func() {
+		_, err := is.Authenticate(ctx, Credentials{Token: unknown.named("2")})
+		answer <- err
+	}()
+	<-asked
+	if err := authenticate(is.JWT, known.named("1")); err != nil {
+		t.Errorf("a key that is there waits for one that is not: %v", err)
+	}
+	cancel()
+	if err := <-answer; !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("at its deadline: %v", err)
+	}
+	is.Close() // ends the fetch; goleak sees that nothing is left
+	if is.fetches.Load() != 2 {
+		t.Errorf("%d fetches", is.fetches.Load())
+	}
+	is.skip(time.Hour)
+	if err := authenticate(is.JWT, known.named("1")); !errors.Is(err, ErrUnauthenticated) { // it has expired
+		t.Error(err)
+	}
+	if err := authenticate(is.JWT, unknown.named("2")); !errors.Is(err, errNoKeys) || is.fetches.Load() != 2 {
+		t.Errorf("after Close: %v, %d fetches", err, is.fetches.Load())
+	}
+}
+
+func TestHangingFetchEndsByItself(t *testing.T) {
+	p := pairs()[ES256]
+	is := newIssuer(t, "", nil)
+	is.set.timeout = 20 * time.Millisecond
+	is.handle(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	is.want(t, "hanging", p.plain(), errNoKeys, 1)
+	is.want(t, "not asked again at once", p.plain(), errNoKeys, 1)
+	is.serve(set(p.jwk("")))
+	is.skip(fetchPause)
+	is.want(t, "asked again", p.plain(), nil, 2)
+}
+
+func TestKeySetFaults(t *testing.T) {
+	for url, want := range map[string]string{
+		"keys":                          "takes https://host/path",
+		"https://":                      "takes https://host/path",
+		"http://issuer.example/keys":    "takes https, or http to this machine",
+		"http://127.evil.example/keys":  "takes https, or http to this machine",
+		"http://localhost.evil/keys":    "takes https, or http to this machine",
+		"http://10.0.0.1/keys":          "takes https, or http to this machine",
+		"ftp://issuer.example/keys":     "takes https, or http to this machine",
+		"file:///etc/passwd":            "takes https://host/path",
+		"https://u:p@issuer.example/k":  "has a user",
+		"https://issuer.example/\x00":   "takes https://host/path",
+		"https://issuer.example/keys":   "",
+		"http://localhost:8080/keys":    "",
+		"http://127.0.0.1/keys":         "",
+		"http://[::1]:80/keys?p=policy": "",
+	} {
+		_, err := NewJWT(JWTConfig{JWKS: JWKSConfig{URL: url}})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+	if _, err := NewJWT(JWTConfig{JWKS: JWKSConfig{URL: "https://issuer.example", Refresh: -1}}); err == nil {
+		t.Error("a negative refresh")
+	}
+}
+
+// Keys that cannot be used are left out, the others stay.
+func TestKeysOfASetThatAreLeftOut(t *testing.T) {
+	es := pairs()[ES256]
+	weak := pair{private: must(rsa.GenerateKey(rand.Reader, 1024))}
+	p384 := pair{private: must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))}
+	var point map[string]string
+	if err := json.Unmarshal([]byte(es.jwk("")), &point); err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]string{
+		"no object":                 `"key"`,
+		"no type":                   `{}`,
+		"a symmetric key":           `{"kty":"oct","k":"` + base64.RawURLEncoding.EncodeToString(secret) + `"}`,
+		"an RSA key of 1024 bits":   weak.jwk(""),
+		"an RSA key without n":      `{"kty":"RSA","e":"AQAB"}`,
+		"an RSA exponent beyond":    `{"kty":"RSA","n":"` + strings.Repeat("_", 344) + `","e":"_____w"}`,
+		"P-384":                     p384.jwk(""),
+		"a point that is not on it": `{"kty":"EC","crv":"P-256","x":"` + point["x"] + `","y":"` + point["x"] + `"}`,
+		"a point cut short":         `{"kty":"EC","crv":"P-256","x":"` + point["x"] + `"}`,
+		"a short Ed25519 key":       `{"kty":"OKP","crv":"Ed25519","x":"AAAA"}`,
+		"X25519":                    `{"kty":"OKP","crv":"X25519","x":"` + strings.Repeat("A", 43) + `"}`,
+		"for encryption":            es.jwk(`"use":"enc"`),
+		"for signing only":          es.jwk(`"key_ops":["sign"]`),
+		"another algorithm":         es.jwk(`"alg":"ES384"`),
+		"an algorithm by mistake":   es.jwk(`"alg":"HS256"`),
+		"a kid that is no text":     es.jwk(`"kid":1`),
+		"broken base64":             `{"kty":"OKP","crv":"Ed25519","x":"!` + strings.Repeat("A", 42) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := parseKeySet([]byte(set(key, pairs()[EdDSA].jwk(`"alg":"Ed25519"`))))
+			if err != nil || len(keys) != 1 || keys[0].alg != EdDSA {
+				t.Errorf("%+v, %v", keys, err)
+			}
+			if keys, err := parseKeySet([]byte(set(key))); err == nil {
+				t.Errorf("alone: %+v", keys)
+			}
+		})
+	}
+	if keys, err := parseKeySet([]byte(set())); err != nil || keys == nil {
+		t.Errorf("an issuer that has withdrawn all keys: %v", err)
+	}
+}
+
+// FuzzKeySet: whatever an endpoint says, each key has one algorithm and keeps its
+// rules.
+func FuzzKeySet(f *testing.F) {
+	for _, p := range pairs() {
+		f.Add([]byte(set(p.jwk(`"kid":"1"`))))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		keys, err := parseKeySet(text)
+		if err != nil {
+			return
+		}
+		for _, k := range keys {
+			if err := checkPublic(k.alg, k.key); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
