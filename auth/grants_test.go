@@ -233,7 +233,7 @@ func FuzzParseGrants(f *testing.F) {
 	})
 }
 
-func BenchmarkAllows(b *testing.B) {
+func BenchmarkGrants(b *testing.B) {
 	for name, list := range map[string][]Grant{
 		"one":  {{Rooms: "chat:*", Allow: []Right{Join, Publish}}},
 		"1000": manyGrants(1000),
