@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -43,6 +44,8 @@ type Config struct {
 	// Origins of browser pages that may connect besides those of the same origin:
 	// scheme://host[:port], or "*" for all.
 	Origins []string
+	// TrustedProxies are believed what they say in X-Forwarded-For, -Host and -Proto.
+	TrustedProxies []netip.Prefix
 	// Cookie names a cookie that may hold a client's token; empty: none does.
 	Cookie string
 	// RefuseMissingOrigin refuses clients that send no Origin: those that are no

@@ -45,6 +45,7 @@ type Engine struct {
 	coalesce   *message.Coalescer
 	sockets    *ws.Handler
 	admission  *admission
+	proxies    proxies
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
 
@@ -99,6 +100,9 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		e.declared[cfg.Kinds[i].Name] = &cfg.Kinds[i]
 	}
 	e.admission = newAdmission(e)
+	e.proxies = proxies{trusted: cfg.TrustedProxies, warn: func() {
+		cfg.Logger.Warn("a forwarding header came from an address that is no trusted proxy: it is ignored")
+	}}
 	e.handshakes = scheduler.NewGate(min(maxHandshakes, cfg.Limits.BlockingWorkers))
 	e.strangers = scheduler.NewTenant(1)
 	e.pool = scheduler.NewPool(scheduler.PoolConfig{
