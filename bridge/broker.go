@@ -33,6 +33,15 @@ type Broker interface {
 	// subscription it does nothing.
 	Unsubscribe(topic codec.Topic, s Sink)
 
+	// Attempt makes sure that of the commands with one name one is done: the first
+	// is told so, and calls Settle when it has been; those that come meanwhile wait
+	// for what that says, later ones get the first result within its window.
+	Attempt(topic codec.Topic, a Attempt, done func(Attempted))
+
+	// Settle ends an attempt, by whatever the command came to. One whose time was
+	// over means nothing any more.
+	Settle(topic codec.Topic, s Settlement)
+
 	// Health tells how well events reach other nodes. It never waits.
 	Health() Health
 

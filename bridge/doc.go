@@ -2,7 +2,8 @@
 // and presence between nodes: three small interfaces, no implementation.
 //
 //   - Broker: the history of every topic and the way of events to the nodes
-//     that have interest in it. It alone gives positions.
+//     that have interest in it. It alone gives positions, and it remembers what
+//     must not happen twice.
 //   - Leases: which node holds a session, fenced by generations.
 //   - Presence: who is in a room, counted over all nodes.
 //

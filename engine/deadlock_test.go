@@ -553,6 +553,10 @@ func (forgetful) Subscribe(_ codec.Topic, s bridge.Sink) {
 	s.Subscribed(codec.Position{Epoch: "e"}, nil)
 }
 func (forgetful) Unsubscribe(codec.Topic, bridge.Sink) {}
-func (forgetful) Health() bridge.Health                { return bridge.Health{State: bridge.Up} }
-func (forgetful) Watch(func(bridge.Health)) func()     { return func() {} }
-func (forgetful) Close()                               {}
+func (forgetful) Attempt(_ codec.Topic, _ bridge.Attempt, done func(bridge.Attempted)) {
+	done(bridge.Attempted{Token: 1})
+}
+func (forgetful) Settle(codec.Topic, bridge.Settlement) {}
+func (forgetful) Health() bridge.Health                 { return bridge.Health{State: bridge.Up} }
+func (forgetful) Watch(func(bridge.Health)) func()      { return func() {} }
+func (forgetful) Close()                                {}

@@ -156,9 +156,13 @@ func (d *desk) Subscribe(_ codec.Topic, s bridge.Sink) {
 }
 
 func (d *desk) Unsubscribe(codec.Topic, bridge.Sink) {}
-func (d *desk) Health() bridge.Health                { return bridge.Health{State: bridge.Up} }
-func (d *desk) Watch(func(bridge.Health)) func()     { return func() {} }
-func (d *desk) Close()                               {}
+func (*desk) Attempt(_ codec.Topic, _ bridge.Attempt, done func(bridge.Attempted)) {
+	done(bridge.Attempted{Token: 1})
+}
+func (*desk) Settle(codec.Topic, bridge.Settlement) {}
+func (d *desk) Health() bridge.Health               { return bridge.Health{State: bridge.Up} }
+func (d *desk) Watch(func(bridge.Health)) func()    { return func() {} }
+func (d *desk) Close()                              {}
 
 // peer is a session as its room sees it.
 type peer struct {

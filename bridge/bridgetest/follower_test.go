@@ -19,11 +19,13 @@ func (s *script) Read(_ codec.Topic, r bridge.ReadRequest, done func(bridge.Page
 	s.reads = append(s.reads, r.Since)
 	s.answers = append(s.answers, done)
 }
-func (s *script) Subscribe(codec.Topic, bridge.Sink)   {}
-func (s *script) Unsubscribe(codec.Topic, bridge.Sink) {}
-func (s *script) Health() bridge.Health                { return bridge.Health{} }
-func (s *script) Watch(func(bridge.Health)) func()     { return func() {} }
-func (s *script) Close()                               {}
+func (s *script) Subscribe(codec.Topic, bridge.Sink)                          {}
+func (s *script) Unsubscribe(codec.Topic, bridge.Sink)                        {}
+func (s *script) Attempt(codec.Topic, bridge.Attempt, func(bridge.Attempted)) {}
+func (s *script) Settle(codec.Topic, bridge.Settlement)                       {}
+func (s *script) Health() bridge.Health                                       { return bridge.Health{} }
+func (s *script) Watch(func(bridge.Health)) func()                            { return func() {} }
+func (s *script) Close()                                                      {}
 func (s *script) Publish(codec.Topic, bridge.Retention, []bridge.Publication, func([]bridge.Published)) {
 }
 

@@ -175,6 +175,16 @@ func (h *hostile) Unsubscribe(topic codec.Topic, s bridge.Sink) {
 	}
 }
 
+// Attempt implements bridge.Broker.
+func (h *hostile) Attempt(topic codec.Topic, a bridge.Attempt, done func(bridge.Attempted)) {
+	h.inner.Attempt(topic, a, func(r bridge.Attempted) {
+		h.complete(func() { done(r) })
+	})
+}
+
+// Settle implements bridge.Broker.
+func (h *hostile) Settle(topic codec.Topic, s bridge.Settlement) { h.inner.Settle(topic, s) }
+
 // Health implements bridge.Broker.
 func (h *hostile) Health() bridge.Health { return h.inner.Health() }
 

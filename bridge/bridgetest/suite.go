@@ -33,6 +33,7 @@ func TestBroker(t *testing.T, factory Factory) {
 		{"read", testRead},
 		{"reset", testReset},
 		{"repeats", testRepeats},
+		{"attempts", testAttempts},
 		{"retention", testRetention},
 		{"subscription", testSubscription},
 		{"isolation", testIsolation},

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yaza-dev/pulse/backpressure"
@@ -38,6 +39,8 @@ type Broker struct {
 	stopped chan struct{} // closed by the sweeper at its end
 
 	condition bridge.Condition // has its own lock
+
+	tokens atomic.Uint64 // of attempts, given out
 
 	relief sync.Mutex // one goroutine at a time makes room on the node; taken before a tenant's mu
 
@@ -195,8 +198,9 @@ func (b *Broker) Close() {
 	}
 	for _, t := range tenants {
 		t.mu.Lock()
-		t.discard()
+		waiting := t.discard()
 		t.mu.Unlock()
+		answers{waiting, bridge.Attempted{Err: errClosed}}.hand()
 	}
 	<-b.stopped
 }

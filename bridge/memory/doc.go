@@ -29,7 +29,9 @@
 // tenant can starve another. What does not fit even then is refused with
 // quota_exceeded. Dedup keys are never forgotten early, since their promise is
 // exact: a topic holds 262,144, and beyond, or without budget, a publication
-// with a new key is refused. An outbox holds 1,024 deliveries and 4,096 events;
+// with a new key is refused. Results of commands count by their bytes; one for which
+there is no budget is not kept, and its repeats are told so. For the commands of a
+topic that others do 1,024 may wait. An outbox holds 1,024 deliveries and 4,096 events;
 // beyond, sinks get a Gap instead.
 //
 // A record without history, keys and subscriptions ends an hour after history
@@ -39,6 +41,7 @@
 // # Goroutines
 //
 // One, the sweeper, owned by Broker from New to Close. Every ten seconds it
-// visits all records and removes what its age has ended; reads and publishes do
+// visits all records and removes what its age has ended, attempts at commands that
+nobody settles among it; reads and publishes do
 // not wait for it, they look at ages themselves.
 package memory

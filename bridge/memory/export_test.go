@@ -10,6 +10,7 @@ import (
 
 const (
 	MaxRepeats        = maxRepeats
+	MaxWaiting        = maxWaiting
 	MaxDeliveries     = maxDeliveries
 	MaxDeliveryEvents = maxDeliveryEvents
 )

@@ -48,9 +48,9 @@ func (p *publishing) one(room string, pub *bridge.Publication) bridge.Published 
 	if !keyed {
 		return p.sequence(pub, 0)
 	}
-	key := newRepeatKey(pub.Event.From, pub.DedupKey)
+	key := newRepeatKey(publication, pub.Event.From, pub.DedupKey)
 	if first, ok := p.topic.repeats.find(key, p.now); ok {
-		return first
+		return bridge.Published{EID: first.eid, Position: first.position, Duplicate: true}
 	}
 	if p.topic.repeats.full() {
 		return bridge.Published{Err: errManyKeys}
@@ -58,7 +58,7 @@ func (p *publishing) one(room string, pub *bridge.Publication) bridge.Published 
 	cost := int64(repeatCost + len(pub.Event.EID))
 	result := p.sequence(pub, cost)
 	if result.Err == nil {
-		p.topic.repeats.remember(key, result, p.now, p.retention.DedupWindow, cost)
+		p.topic.repeats.remember(key, repeat{eid: result.EID, position: result.Position}, p.now, p.retention.DedupWindow, cost)
 	}
 	return result
 }

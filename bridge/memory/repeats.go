@@ -12,7 +12,7 @@ import (
 
 const (
 	maxRepeats = 1 << 18 // keys that one topic remembers
-	repeatCost = 192     // bytes charged for a key besides its EID: its places in table and order
+	repeatCost = 256     // bytes charged for a key besides its EID: its places in table and order
 )
 
 // repeatKey stands for a subject and its dedup key. A digest keeps the message
@@ -20,9 +20,17 @@ const (
 // size; nobody can make two names meet in it.
 type repeatKey [16]byte
 
-func newRepeatKey(subject, key string) repeatKey {
+// What a key is of.
+type keyed byte
+
+const (
+	publication keyed = iota
+	command
+)
+
+func newRepeatKey(of keyed, subject, key string) repeatKey {
 	var scratch [576]byte
-	name := binary.LittleEndian.AppendUint32(scratch[:0], uint32(len(subject)))
+	name := binary.LittleEndian.AppendUint32(append(scratch[:0], byte(of)), uint32(len(subject)))
 	name = append(name, subject...)
 	name = append(name, key...)
 	sum := sha256.Sum256(name)
@@ -30,9 +38,10 @@ func newRepeatKey(subject, key string) repeatKey {
 }
 
 type repeat struct {
-	eid      string
+	eid      string // these two of a publication
 	position codec.Position
-	until    int64 // the first instant at which it is forgotten
+	done     *bridge.Attempted // of a command
+	until    int64             // the first instant at which it is forgotten
 }
 
 // repeats remembers the first result of each key of a topic for its window. The
@@ -48,20 +57,17 @@ type ending struct {
 	cost  int64
 }
 
-func (r *repeats) find(key repeatKey, now int64) (bridge.Published, bool) {
+func (r *repeats) find(key repeatKey, now int64) (repeat, bool) {
 	f, ok := r.first.get(key)
-	if !ok || now >= f.until {
-		return bridge.Published{}, false
-	}
-	return bridge.Published{EID: f.eid, Position: f.position, Duplicate: true}, true
+	return f, ok && now < f.until
 }
 
 func (r *repeats) full() bool { return r.order.Len() >= maxRepeats }
 
-func (r *repeats) remember(key repeatKey, p bridge.Published, now int64, window time.Duration, cost int64) {
-	until := now + int64(window)
-	r.first.put(key, repeat{p.EID, p.Position, until})
-	r.order.Push(ending{key, until, cost})
+func (r *repeats) remember(key repeatKey, first repeat, now int64, window time.Duration, cost int64) {
+	first.until = now + int64(window)
+	r.first.put(key, first)
+	r.order.Push(ending{key, first.until, cost})
 }
 
 // forget removes what has ended and returns what it was charged. Behind a longer

@@ -1,6 +1,10 @@
 package memory
 
-import "time"
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+)
 
 // sweepStretch is how many records the sweeper visits without letting others in.
 const sweepStretch = 256
@@ -29,7 +33,7 @@ func (b *Broker) sweep() {
 	b.mu.RUnlock()
 	for _, t := range tenants {
 		t.mu.Lock()
-		t.sweep(b.now())
+		lost := t.sweep(b.now())
 		if !t.ended && t.topics.len() == 0 {
 			t.ended = true
 			b.mu.Lock()
@@ -37,23 +41,26 @@ func (b *Broker) sweep() {
 			b.mu.Unlock()
 		}
 		t.mu.Unlock()
+		answers{lost, bridge.Attempted{Err: errLapsed}}.hand()
 	}
 }
 
 // sweep visits every record. It lets go of the lock now and then: the iteration
 // goes on over a map that others have changed meanwhile, which Go defines, since
-// nobody touches it at the same time.
-func (t *tenant) sweep(now int64) {
+// nobody touches it at the same time. It returns who waited for commands whose
+// time is over.
+func (t *tenant) sweep(now int64) (lost []func(bridge.Attempted)) {
 	visited := 0
 	for _, tp := range t.topics.entries {
 		if visited++; visited%sweepStretch == 0 {
 			t.mu.Unlock()
 			t.mu.Lock()
 			if t.ended {
-				return
+				return lost
 			}
 		}
 		t.expire(tp, now)
+		lost = append(lost, t.lapse(tp, now)...)
 		tp.relax()
 		if tp.over(now) {
 			t.oldest.remove(tp)
@@ -63,4 +70,5 @@ func (t *tenant) sweep(now int64) {
 	}
 	t.topics.compact()
 	t.oldest.compact()
+	return lost
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
 )
 
@@ -99,12 +100,19 @@ func (t *tenant) overBudget(n int64) *codec.Error {
 	return codec.Retry(codec.CodeQuotaExceeded, scope, time.Second, "no budget left for history")
 }
 
-// discard ends the tenant with all that it has. Deliveries under way go on.
-func (t *tenant) discard() {
+// discard ends the tenant with all that it has, and returns who waits for
+// commands of others. Deliveries under way go on.
+func (t *tenant) discard() (waiting []func(bridge.Attempted)) {
+	for _, tp := range t.topics.entries {
+		for _, at := range tp.attempts.open.entries {
+			waiting = append(waiting, at.waiting...)
+		}
+	}
 	t.ended = true
 	t.account.Release(t.account.Used())
 	t.keeps.Store(0)
 	t.topics, t.oldest = table[string, *topic]{}, nil
+	return waiting
 }
 
 // deliver hands out d and whatever waits behind it. The caller was told to by

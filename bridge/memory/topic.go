@@ -16,10 +16,11 @@ const (
 
 // topic is the record of one topic. All of it is guarded by the tenant's lock.
 type topic struct {
-	room    string
-	history history
-	repeats repeats
-	outbox  outbox
+	room     string
+	history  history
+	repeats  repeats
+	attempts attempts
+	outbox   outbox
 
 	sinks []bridge.Sink // grows in place, is copied to shrink: deliveries hold on to what it was
 
@@ -64,7 +65,7 @@ func (tp *topic) relax() {
 
 // over reports that nothing of the topic is left that anyone could miss.
 func (tp *topic) over(now int64) bool {
-	if len(tp.sinks) > 0 || tp.history.run.Len() > 0 || tp.repeats.order.Len() > 0 {
+	if len(tp.sinks) > 0 || tp.history.run.Len() > 0 || tp.repeats.order.Len() > 0 || tp.attempts.open.len() > 0 {
 		return false
 	}
 	life := tp.history.limit.Age + afterlife
