@@ -7,26 +7,37 @@ import (
 )
 
 // Leases says which node holds a session. A session is held through one Lease
-// at a time; whoever acquires it fences the holder before. The node that a
-// Leases belongs to is its owner in every lease that it hands out.
+// at a time, and whoever acquires it fences the one before. A Leases belongs to
+// one node, which is the owner of everything that is claimed and renewed through
+// it.
+//
+// A session begins with the first renewal of a lease that its node has made up,
+// of generation 1: its id is random, so nobody else has it, and a new session
+// waits for no store. For the same reason a store that lost its records gets
+// them back from renewals, and no holder is ended by such a loss.
 //
 // What is promised: of two holders of one session the one with the higher
-// generation stays, and the other's Holder hears of it, at the latest when it
-// renews. A store that lost its records gets them back from renewals, so that
-// no holder is ended by such a loss alone. While the store is away, calls are
-// answered with CodeUnavailable and nobody is fenced.
+// generation stays, of equal ones the one that the store has, and the other's
+// node hears of it by Fenced, at the latest when it renews. While the store is
+// away, calls are answered with CodeUnavailable and nobody is fenced.
 type Leases interface {
-	// Acquire takes a session for h. The new generation is one above the highest
-	// of what the store knows and c.Generation.
-	Acquire(c Claim, h Holder, done func(Acquired, *codec.Error))
+	// Fenced sets who is told, once, before any other call. It is told at most
+	// once a lease and call that found it lost, from any goroutine, and only
+	// posts. What the node itself has claimed anew it is not told.
+	Fenced(told func(lost Lease))
 
-	// Renew prolongs a batch of held leases. Leases that were lost are told to
-	// their Holders; one that the store does not know, or knows with a lower
-	// generation, is written back.
+	// Acquire takes over a session that has been held before: only if the store
+	// knows it, with no generation above the claim's. Else nothing is changed.
+	// Of several claims with one generation one is taken.
+	Acquire(c Claim, done func(Acquired, *codec.Error))
+
+	// Renew prolongs a batch: each lease ends ttl from now. One that the store does
+	// not know, or knows with a lower generation, is written. Those that are held
+	// by others stay theirs; Fenced is told before done. held belongs to the callee
+	// until done is called.
 	Renew(held []Lease, ttl time.Duration, done func(*codec.Error))
 
-	// Release ends the session's record if l still holds it; else it does
-	// nothing. Its Holder hears nothing more.
+	// Release ends the session if l still holds it; else it does nothing.
 	Release(l Lease, done func(*codec.Error))
 
 	// Lookup finds who holds a session.
@@ -36,46 +47,44 @@ type Leases interface {
 	Close()
 }
 
-// Claim asks for a session.
-type Claim struct {
-	Tenant, Session string
-
-	// Generation is what the caller can prove to have been held (its resume
-	// token's); 0 for a new session.
-	Generation uint64
-
-	TTL time.Duration
-}
-
 // Lease is one holding of one session. The nonce, random, tells two holdings of
 // the same generation apart, which a store that lost its data may hand out.
 type Lease struct {
 	Tenant, Session string
 	Generation      uint64
-	Nonce           string
+	Nonce           uint64
 }
 
-// Acquired is the answer to a Claim that succeeded.
+// Claim asks for a session. Its Generation is what the caller can prove to have
+// been held (its resume token's); its Nonce is that of the lease to be.
+type Claim struct {
+	Lease
+	TTL time.Duration
+}
+
+// Acquired is the answer to a Claim.
 type Acquired struct {
+	Verdict Verdict
+	// Lease is what is held from now on, if Taken: the claim's, with a generation
+	// above every earlier one.
 	Lease Lease
-
-	// Known tells that the store had the session: a claim with a generation
-	// resumes it. Otherwise the session had ended, or the store lost it.
-	Known bool
-
-	// Previous is who held it; the zero value: nobody, it was detached.
-	Previous Owner
 }
+
+// Verdict says what became of a Claim.
+type Verdict uint8
+
+const (
+	Taken    Verdict = iota + 1
+	Ended            // the store does not know the session
+	Outdated         // the session has been held with a higher generation since
+)
+
+var verdicts = [...]string{"", "taken", "ended", "outdated"}
+
+func (v Verdict) String() string { return verdicts[v] }
 
 // Owner is a node with the generation that it holds.
 type Owner struct {
 	Node       string
 	Generation uint64
-}
-
-// Holder is told when a lease is lost. It only posts, like a Sink.
-type Holder interface {
-	// Fenced comes at most once for a lease, after Acquire's done: someone else
-	// holds the session from now on.
-	Fenced(lost Lease)
 }
