@@ -89,12 +89,16 @@ func (o *object) members(name string, list []Member) {
 	for i := range list {
 		o.item(&a)
 		m := nested(o.writer)
-		m.text("subject", list[i].Subject)
-		m.int("sessions", int64(list[i].Sessions))
-		m.optData("data", list[i].Data)
+		m.member(&list[i])
 		o.b = m.end()
 	}
 	o.closeArray(a)
+}
+
+func (o *object) member(m *Member) {
+	o.text("subject", m.Subject)
+	o.int("sessions", int64(m.Sessions))
+	o.optData("data", m.Data)
 }
 
 func (o *object) optMembers(name string, list []Member) {
