@@ -29,10 +29,10 @@
 // tenant can starve another. What does not fit even then is refused with
 // quota_exceeded. Dedup keys are never forgotten early, since their promise is
 // exact: a topic holds 262,144, and beyond, or without budget, a publication
-// with a new key is refused. Results of commands count by their bytes; one for which
-there is no budget is not kept, and its repeats are told so. For the commands of a
-topic that others do 1,024 may wait. An outbox holds 1,024 deliveries and 4,096 events;
-// beyond, sinks get a Gap instead.
+// with a new key is refused. Results of commands count by their bytes; one that
+// there is no budget for is not kept, and its repeats are told so. In a topic
+// 1,024 may wait for commands that others do. An outbox holds 1,024 deliveries
+// and 4,096 events; beyond, sinks get a Gap instead.
 //
 // A record without history, keys and subscriptions ends an hour after history
 // would have, and, if somebody has ever joined by position or subscription, not
@@ -41,7 +41,7 @@ topic that others do 1,024 may wait. An outbox holds 1,024 deliveries and 4,096 
 // # Goroutines
 //
 // One, the sweeper, owned by Broker from New to Close. Every ten seconds it
-// visits all records and removes what its age has ended, attempts at commands that
-nobody settles among it; reads and publishes do
+// visits all records and removes what its age has ended, attempts at commands
+// that nobody settles among it; reads and publishes do
 // not wait for it, they look at ages themselves.
 package memory
