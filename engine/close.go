@@ -54,6 +54,9 @@ func (e *Engine) shutdown() {
 	if e.ownBroker != nil {
 		e.ownBroker.Close()
 	}
+	if e.cfg.Presence == nil {
+		e.presence.Close()
+	}
 	e.wheel.Stop()
 	e.pool.Stop()
 }

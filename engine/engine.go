@@ -39,6 +39,7 @@ type Engine struct {
 	system     *actors.System
 	broker     bridge.Broker
 	ownBroker  *memory.Broker // nil: the embedder's
+	presence   bridge.Presence
 	queue      *backpressure.Account
 	replay     *backpressure.Account
 	out        *mailbox.OutboundConfig
@@ -53,6 +54,7 @@ type Engine struct {
 
 	// atomic
 	events      atomic.Uint64 // ids given out
+	generations atomic.Uint64 // of changes of presence; begins at the time of Start
 	sessions    atomic.Int64
 	stuckActors atomic.Int64 // that the watchdog has named, ever
 	closing     atomic.Bool
@@ -117,6 +119,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		})
 		e.broker = e.ownBroker
 	}
+	if e.presence = cfg.Presence; e.presence == nil {
+		e.presence = memory.NewPresence()
+	}
+	// Above those of an Engine that had the same Presence before.
+	e.generations.Store(uint64(time.Now().UnixNano()))
 	e.sockets = ws.NewHandler(ws.Config{
 		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout, Logger: cfg.Logger,
 	})
@@ -167,14 +174,15 @@ func (e *Engine) newTenant(name string) *node {
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
-		Broker: e.broker, Presence: e.cfg.Presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(),
+		Broker: e.broker, Presence: e.presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(),
 		Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 		Unacked: e.cfg.Limits.Unacked, Grace: max(0, e.cfg.Limits.PresenceGrace),
+		Generation: func() uint64 { return e.generations.Add(1) },
 	}
 	n.sessions = &session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.cfg.Presence, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.presence, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

@@ -40,13 +40,16 @@ type Env struct {
 	Replay   *backpressure.Account // of the tenant's replay_bytes
 	EID      func() string         // unique ids for events
 	Logger   *slog.Logger
-	// MaxSnapshot is the largest snapshot, in bytes, that is given to members.
+	// MaxSnapshot is the largest snapshot, and list of members, that members are
+	// given, in bytes.
 	MaxSnapshot int
 	// Unacked is how many require_ack events a member is sent beyond what it has
 	// acknowledged.
 	Unacked int
 	// Grace is how long presence outlives a lost connection; 0: not at all.
 	Grace time.Duration
+	// Generation rises for every change that a room makes of Presence.
+	Generation func() uint64
 }
 
 // Config is one room.
