@@ -43,9 +43,10 @@ var layers = []layer{
 
 	{"engine", []string{"actors/...", "scheduler", "backpressure", "codec", "bridge/...", "transport/...", "auth", "internal/..."}},
 
+	{"client", []string{"codec"}},
 	{"cmd", public},
 	{"examples", public},
-	{"tests", slices.Concat(public, []string{"cmd/..."})},
+	{"tests", slices.Concat(public, []string{"cmd/...", "client"})},
 }
 
 // exclusive says which folders alone may import an outside module.
@@ -65,5 +66,5 @@ var exclusives = []exclusive{
 	{module: "github.com/testcontainers/testcontainers-go", folders: []string{"tests"}},
 	{module: "github.com/spf13/cobra", folders: []string{"cmd"}},
 	{module: "go.yaml.in/yaml", folders: []string{"cmd"}},
-	{module: "github.com/coder/websocket", folders: []string{"tests"}, tests: true},
+	{module: "github.com/coder/websocket", folders: []string{"client", "tests"}, tests: true},
 }
