@@ -263,10 +263,10 @@ func TestB129_AChildThatAsksItsEndingParentIsAnswered(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		w := newWorld(t, nil)
 		answer := "none"
-		box := mailbox.New(mailbox.Config{
+		box := mailbox.New(&mailbox.Config{
 			Pool: w.pool, Tenant: w.tenant, Items: 16, Bytes: 1 << 20,
 			Removed: func(msg any, o backpressure.Outcome) { answer = o.String() },
-		})
+		}, nil)
 		var child *Ref
 		parent, err := w.system.SpawnRoot(resumes(), "parent", &puppet{started: func(c *Context) {
 			child, _ = c.Spawn(stops(), "child", &puppet{}, w.mailbox())
@@ -401,7 +401,7 @@ func TestB136_NoTickOfAnOldInstance(t *testing.T) {
 	system.root.ActorSystem().EventStream.Subscribe(func(any) { dead.Add(1) })
 	var current, old atomic.Int64
 	a := &ticking{n: 0, wheel: wheel, current: &current, old: &old, done: make(chan struct{})}
-	box := mailbox.New(mailbox.Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 4, Bytes: 1 << 10})
+	box := mailbox.New(&mailbox.Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 4, Bytes: 1 << 10}, nil)
 	ref, err := system.SpawnRoot(restarts(0, 0), "ticking", a, box)
 	if err != nil {
 		t.Fatal(err)

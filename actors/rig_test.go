@@ -61,7 +61,7 @@ func (w *world) run() {
 }
 
 func (w *world) mailbox() *mailbox.Mailbox {
-	return mailbox.New(mailbox.Config{Pool: w.pool, Tenant: w.tenant, Items: 16, Bytes: 1 << 20})
+	return mailbox.New(&mailbox.Config{Pool: w.pool, Tenant: w.tenant, Items: 16, Bytes: 1 << 20}, nil)
 }
 
 func (w *world) root(k *Kind, a Actor) *Ref {

@@ -8,6 +8,8 @@ type Turn struct {
 	Control bool
 	// Buffer is the worker's scratch for writes: empty, with a capacity of WriteBytes.
 	Buffer []byte
+	// Scratch is the tasks' own, kept by the worker from one Run to the next: memory that would otherwise be each task's.
+	Scratch any
 
 	pool *Pool // immutable
 

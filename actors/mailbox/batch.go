@@ -1,8 +1,6 @@
 package mailbox
 
 import (
-	"sync/atomic"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/yaza-dev/pulse/backpressure"
@@ -13,22 +11,28 @@ import (
 // What it has not taken is still queued in its place, so a panic, a pause or a
 // stop in the middle loses and reorders nothing.
 //
-// A Batch is valid during the Receive that it was given to, on that goroutine.
+// A Batch is valid during the Receive that it was given to, on that goroutine. It
+// belongs to the worker, one to each, so that mailboxes need no memory for it.
 type Batch struct {
-	// immutable
-	m *Mailbox
-
-	// owned by the worker that runs the task
+	m       *Mailbox
 	turn    *scheduler.Turn
-	q       *lanes // as of the last refill: where the claims are; nil outside a batch
+	q       *lanes // as of the last refill: where the claims are
 	current any    // the message in hand, blamed for a panic
-	single  any    // taken from a lane, to be delivered alone
 	taken   int32
 	bytes   int32
 	signals int32
 	alone   bool // something may have to be delivered alone
+	asleep  bool // the last refill found nothing, and said so: the next post tells the pool
+}
 
-	halted atomic.Bool // paused, suspended or closed since the batch began
+// batchOf is the batch of the worker that runs t.
+func batchOf(t *scheduler.Turn) *Batch {
+	b, ok := t.Scratch.(*Batch)
+	if !ok {
+		b = new(Batch)
+		t.Scratch = b
+	}
+	return b
 }
 
 // checkEvery is how many messages pass between two looks at the clock.
@@ -50,111 +54,109 @@ func (b *Batch) Next() (msg any, ok bool) {
 		if b.taken%checkEvery == checkEvery-1 && b.turn.Overdue() {
 			return nil, false
 		}
-		if !b.claims() || b.halted.Load() {
-			msg, expires := b.refill()
-			switch {
-			case msg != nil && !b.due(msg, expires):
-				continue
-			case msg != nil:
-				return msg, true
-			case !b.claims():
-				return nil, false
+		c := b.claim()
+		if c.msg == nil {
+			if c = b.refill(); c.msg == nil {
+				if c = b.claim(); c.msg == nil {
+					return nil, false
+				}
 			}
 		}
-		c := b.q.next()
-		if c == nil {
-			continue // abandoned, as the next refill will see
-		}
+		b.taken++
 		b.bytes += c.size
-		msg := c.msg
-		c.msg = nil
-		if b.due(msg, c.expires) {
-			return msg, true
+		if c.expires != 0 && c.expires <= b.turn.Now() {
+			b.m.drop(c.msg, backpressure.Expired)
+			continue
 		}
+		b.current = c.msg
+		return c.msg, true
 	}
 	return nil, false
 }
 
-// due takes a message in hand, or drops it when its deadline has passed.
-func (b *Batch) due(msg any, expires int64) bool {
-	b.taken++
-	if expires != 0 && expires <= b.turn.Now() {
-		b.m.drop(msg, backpressure.Expired)
-		return false
+// claim is the next message that the worker has taken out of the lanes for this
+// batch; without msg: none, or the batch has to look at the mailbox again.
+func (b *Batch) claim() (c claim) {
+	if b.q == nil || b.m.halted.Load() {
+		return c
 	}
-	b.current = msg
-	return true
+	if next := b.q.next(); next != nil {
+		c, next.msg = *next, nil
+	}
+	return c
 }
-
-// claims reports whether there are messages that the worker has taken out of
-// the lanes for this batch and not yet handed out. On the worker.
-func (b *Batch) claims() bool { return b.q != nil && b.q.at.Load() < b.q.n }
 
 // refill gets what comes next: a signal, or the message that waits alone, or else
 // claims for as many messages as the batch still may take, if there are any.
-func (b *Batch) refill() (msg any, expires int64) {
-	m := b.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (b *Batch) refill() (c claim) {
+	b.m.mu.Lock()
+	defer b.m.mu.Unlock()
 	b.unclaim()
-	b.q = m.q // which only the end of the run gives back
-	b.alone = b.single != nil || m.state.has(poisoned)
+	m := b.m
+	b.q, b.asleep, b.alone = m.q, false, m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
-		return nil, 0
+		return c
 	}
 	ready := b.ready()
-	if ready == 0 || b.signals < signalShare {
+	if m.signals.last != nil && (ready == 0 || b.signals < signalShare) {
 		if s := m.signals.pop(); s != nil {
 			b.signals++
-			return &s.raised, 0
+			return claim{msg: &s.raised}
 		}
 	}
-	if m.sole.waits && b.ready() != 0 {
-		e := m.pop(m.sole.lane)
-		if f, ok := e.Item.(*foreign); ok {
-			b.single, b.alone = f.msg, true
-			m.queued++ // it still waits
-			return nil, 0
+	switch {
+	case ready == 0:
+		if b.asleep = !m.pending(); b.asleep {
+			m.sleep()
+			b.q = m.q
 		}
-		b.bytes += int32(e.Size)
-		return e.Item, e.Expires
+	case m.q == nil:
+		if _, ok := m.sole.msg.(*foreign); ok {
+			b.alone = true
+			break
+		}
+		msg, size, expires := m.pop(m.sole.lane)
+		c = claim{msg: msg, expires: expires, size: int32(size)}
+	default:
+		b.claimFrom(m.q)
 	}
-	q, bytes := m.q, b.bytes
+	return c
+}
+
+// claimFrom claims what comes next in the lanes, but for what has to be delivered
+// alone. Under mu.
+func (b *Batch) claimFrom(q *lanes) {
+	bytes := int(b.bytes)
 	most := uint32(min(claimMost, scheduler.BatchMessages-b.taken))
-	for q != nil && q.n < most && bytes < scheduler.BatchBytes {
-		l, ok := m.picker.Pick(b.ready())
+	for q.n < most && bytes < scheduler.BatchBytes {
+		l, ok := b.m.picker.Pick(b.ready())
 		if !ok {
-			break
+			return
 		}
-		e := q.queue[l].Front()
-		if f, ok := e.Item.(*foreign); ok {
-			if q.n == 0 {
-				b.single, b.alone = f.msg, true
-				m.took(l, e.Size)
-				m.queued++ // it still waits
-			}
-			break
+		if _, ok := b.m.front(l).(*foreign); ok {
+			b.alone = b.alone || q.n == 0
+			return
 		}
-		bytes += int32(e.Size)
-		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
+		msg, size, expires := b.m.pop(l)
+		bytes += size
+		q.claimed[q.n] = claim{msg, expires, int32(size), l}
 		q.n++
-		m.took(l, e.Size)
 	}
-	return nil, 0
 }
 
 // unclaim returns what was not handed out to the front of the lanes, in order.
 // Under mu.
 func (b *Batch) unclaim() {
 	q := b.m.q
-	if q == nil {
+	if q == nil || q.n == 0 {
 		return
 	}
-	for first := q.at.Swap(q.n); q.n > first; {
-		q.n--
-		c := &q.claimed[q.n]
-		b.m.unpop(c.lane, backpressure.Entry[any]{Item: c.msg, Size: int(c.size), Expires: c.expires})
-		c.msg = nil
+	if q.claims() {
+		for first := q.at.Swap(q.n); q.n > first; {
+			q.n--
+			b.m.unpop(&q.claimed[q.n])
+			q.claimed[q.n].msg = nil
+		}
 	}
 	q.n = 0
 	q.at.Store(0)
@@ -167,53 +169,49 @@ func (b *Batch) ready() backpressure.Ready {
 		return 0
 	case b.turn.Control:
 		return b.m.ready & (1 << backpressure.Control)
-	case b.single != nil:
-		return 0 // it comes first
 	}
 	return b.m.ready
 }
 
 // run hands the actor a batch, and after it what has to be delivered alone.
 // False: the actor panicked.
-func (b *Batch) run(t *scheduler.Turn) bool {
-	b.turn, b.taken, b.bytes, b.signals = t, 0, 0, 0
-	b.halted.Store(false) // what happened before is seen by the first refill
-	ok := b.m.guard(b.deliver)
-	if b.claims() {
-		b.m.mu.Lock()
+func (b *Batch) run() bool {
+	m := b.m
+	if m.halted.Load() {
+		m.halted.Store(false) // what happened before is seen by the first refill
+	}
+	ok := m.guard(b, b.deliver)
+	if b.q != nil && b.q.claims() {
+		m.mu.Lock()
 		b.unclaim()
-		b.m.mu.Unlock()
+		m.mu.Unlock()
 	}
 	if ok && b.alone {
-		ok = b.m.guard(b.deliverSingle)
+		ok = m.guard(b, b.deliverAlone)
 	}
-	t.Spend(int(b.taken), int(b.bytes))
-	b.turn, b.q, b.current = nil, nil, nil
+	b.turn.Spend(int(b.taken), int(b.bytes))
 	return ok
 }
 
 func (b *Batch) deliver() { b.m.invoker.InvokeUserMessage(b) }
 
-// deliverSingle delivers the message that was taken out of the batch, if the
-// batch has left the mailbox open for it. When nothing is left of a poisoned
-// mailbox, that message is the pill.
-func (b *Batch) deliverSingle() {
+// deliverAlone delivers the message at which the batch stopped, if the batch has
+// left the mailbox open for it. When nothing is left of a poisoned mailbox, that
+// message is the pill.
+func (b *Batch) deliverAlone() {
 	m := b.m
+	b.current = nil
 	m.mu.Lock()
-	if b.turn.Control || m.state.has(suspended|closed|paused) {
-		m.mu.Unlock()
-		return
-	}
-	switch {
-	case b.single != nil:
-		b.current, b.single = b.single, nil
-		m.queued--
-	case m.state.has(poisoned) && m.queued == 0 && !m.signals.waiting():
-		b.current = &actor.PoisonPill{}
-	default:
-		m.mu.Unlock()
-		return
+	if !b.turn.Control && !m.state.has(suspended|closed|paused) {
+		if _, ok := m.front(foreignLane).(*foreign); ok {
+			msg, _, _ := m.pop(foreignLane)
+			b.current = bare(msg)
+		} else if m.state.has(poisoned) && m.ready == 0 && !m.signals.waiting() {
+			b.current = &actor.PoisonPill{}
+		}
 	}
 	m.mu.Unlock()
-	m.invoker.InvokeUserMessage(b.current)
+	if b.current != nil {
+		m.invoker.InvokeUserMessage(b.current)
+	}
 }

@@ -70,7 +70,7 @@ func newBench(b *testing.B) *bench {
 }
 
 func (s *bench) ours() *mailbox.Mailbox {
-	m := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: window, Bytes: 1 << 30, Lanes: &s.lanes})
+	m := mailbox.New(&mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: window, Bytes: 1 << 30, Lanes: &s.lanes}, nil)
 	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return receiver{s.tally} },
 		actor.WithMailbox(func() actor.Mailbox { return m })))
 	return m
@@ -139,7 +139,7 @@ func BenchmarkOneToIdle(b *testing.B) {
 		for range idleActors {
 			f.members = append(f.members, s.ours())
 		}
-		room := mailbox.New(mailbox.Config{Pool: s.pool, Tenant: s.tenant, Items: 16, Bytes: 1 << 20})
+		room := mailbox.New(&mailbox.Config{Pool: s.pool, Tenant: s.tenant, Items: 16, Bytes: 1 << 20}, nil)
 		s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return f },
 			actor.WithMailbox(func() actor.Mailbox { return room })))
 		round := func() {

@@ -69,7 +69,7 @@ func TestM6_NoWakeUpIsLostAndOneWorkerRuns(t *testing.T) {
 		default:
 		}
 	}
-	c.m = New(Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 256, Bytes: 1 << 20})
+	c.m = New(&Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 256, Bytes: 1 << 20}, nil)
 	c.m.RegisterHandlers(c, nil)
 	c.m.Start()
 	var wg sync.WaitGroup
@@ -98,7 +98,7 @@ func TestAnEmptyMailboxSleeps(t *testing.T) {
 	pool.Start()
 	defer pool.Stop()
 	got := make(chan int)
-	m := New(Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 4, Bytes: 1 << 10})
+	m := New(&Config{Pool: pool, Tenant: scheduler.NewTenant(1), Items: 4, Bytes: 1 << 10}, nil)
 	m.RegisterHandlers(echo{got}, nil)
 	m.Start()
 	for i := range 20_000 {
@@ -142,10 +142,10 @@ func TestAbandonAnswersWhatAStuckActorHolds(t *testing.T) {
 	const n = 40
 	var told atomic.Int64
 	stuck, back, over := make(chan struct{}), make(chan struct{}), make(chan int)
-	m := New(Config{
+	m := New(&Config{
 		Pool: pool, Tenant: scheduler.NewTenant(1), Items: n, Bytes: 1 << 10,
 		Removed: func(any, backpressure.Outcome) { told.Add(1) },
-	})
+	}, nil)
 	for i := range n {
 		m.Post(interactive, Item{Msg: i})
 	}

@@ -43,7 +43,7 @@ func TestM1_PostsBeforeRegistrationWait(t *testing.T) {
 
 func TestM1_NothingRunsBeforeStart(t *testing.T) {
 	drains := 0
-	r := unstarted(t, 4, func(c *Config) {
+	r := unstarted(t, 4, func(c *options) {
 		c.Sink = sink(func(*scheduler.Turn) bool { drains++; return false })
 	})
 	r.m.RegisterHandlers(r, nil)
@@ -294,7 +294,7 @@ func TestM11_LeftOversAreAnswered(t *testing.T) {
 
 func TestM11_AnOwnerThatPanicsLosesOnlyItsOwnMessage(t *testing.T) {
 	seen := 0
-	r := newRig(t, 100, func(c *Config) {
+	r := newRig(t, 100, func(c *options) {
 		c.Removed = func(any, backpressure.Outcome) {
 			if seen++; seen == 2 {
 				panic("owner")
@@ -345,7 +345,7 @@ func TestM13_ABatchIsBounded(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
-			r := newRig(t, 1000, func(c *Config) { c.Bytes = 1 << 30 })
+			r := newRig(t, 1000, func(c *options) { c.Bytes = 1 << 30 })
 			r.handle = func(any) { r.now += int64(tt.cost) }
 			for i := range tt.n {
 				r.m.Post(backpressure.Bulk, Item{Msg: i, Size: tt.size})

@@ -257,10 +257,10 @@ func newTopology(t *testing.T, rnd *rand.Rand, pool *scheduler.Pool) *topology {
 	tenants := []*scheduler.Tenant{scheduler.NewTenant(1), scheduler.NewTenant(1 + rnd.IntN(4))}
 	box := func(a *dlActor, class scheduler.Class) {
 		a.t, a.w = t, w
-		a.m = New(Config{
+		a.m = New(&Config{
 			Pool: pool, Tenant: tenants[rnd.IntN(2)], Class: class,
 			Items: 1 + rnd.IntN(3), Bytes: 1 << 20,
-		})
+		}, nil)
 	}
 	w.broker = &dlBroker{heads: make([]int, 1+rnd.IntN(4))}
 	box(&w.broker.dlActor, scheduler.Actor)

@@ -37,6 +37,10 @@ func (q *lanes) next() *claim {
 	return nil
 }
 
+// claims reports whether there are messages that were claimed and not handed out.
+// On the worker.
+func (q *lanes) claims() bool { return q.at.Load() < q.n }
+
 // claim is an entry without its coalescing key, which it has lost: newer ones
 // are queued behind it.
 type claim struct {

@@ -17,16 +17,17 @@ const (
 	ControlBytes = 64 << 10
 )
 
-// Config is what one mailbox is made of.
+// Config is what the mailboxes of one kind of actor are made of. They share it,
+// so it must not change.
 type Config struct {
 	Pool   *scheduler.Pool
 	Class  scheduler.Class
 	Tenant *scheduler.Tenant
 	Items  int // bound of each lane but control, in messages
-	Bytes  int // bound of each lane but control, in bytes
+	Bytes  int // bound of each lane but control, in bytes, below 2 GiB
 
-	// Lanes lends the queues. Nil: the mailbox makes its own at the first post
-	// and keeps them.
+	// Lanes lends the queues. Nil: the mailbox makes its own when a second message
+	// waits and keeps them.
 	Lanes *LanePool
 
 	// Account is charged 32 bytes and the message's size for every queued
@@ -37,9 +38,6 @@ type Config struct {
 	// replaced (Coalesced), dropped (Backpressured), Expired or Closed. Never
 	// called under the mailbox's lock. Nil: nobody wants to know.
 	Removed func(msg any, o backpressure.Outcome)
-
-	// Sink is drained after each batch. A panic in it is a panic of the actor.
-	Sink Sink
 }
 
 // Sink is work of the actor that does not come as messages: a session's
@@ -60,41 +58,42 @@ type Item struct {
 }
 
 // Mailbox implements actor.Mailbox and scheduler.Runner. Make it with New.
+//
+// There is one for each session, so its size counts, and so do the atomic
+// operations and the cache lines of a message that finds it idle.
 type Mailbox struct {
 	// immutable
-	pool    *scheduler.Pool
-	lend    *LanePool
-	account *backpressure.Account
-	removed func(msg any, o backpressure.Outcome)
-	sink    Sink
-	items   int32
-	bytes   int32
+	cfg  *Config
+	sink Sink
 
 	// owned by the scheduler
 	task scheduler.Task
 	flow scheduler.Flow
 
-	// owned by the worker that runs the task
-	batch Batch
-
-	// calm: started, and nothing at all waits, so that a run has only the sink to
-	// look at. Written under mu; whoever clears it also tells the pool, so that
-	// a run that did not see it yet is followed by another.
-	calm atomic.Bool
+	// atomic, written under mu: what a run has to look at, see look
+	look   atomic.Uint32
+	halted atomic.Bool // suspended, paused or closed since the batch began
 
 	// guarded by mu
 	mu       sync.Mutex
-	invoker  actor.MessageInvoker
-	sole     soleItem // what waits when it is one message
-	q        *lanes   // nil: no more than that waits
+	sole     soleItem
+	q        *lanes // nil: no more than one message waits, which is sole
 	signals  signalList
 	system   systemQueue
+	invoker  actor.MessageInvoker
 	reserved int32               // reservations granted and not yet used
-	queued   int32               // messages in the lanes, and the batch's single one
 	picker   backpressure.Picker // which lane is next
 	ready    backpressure.Ready  // lanes that are not empty
 	state    state
 }
+
+// What a run has to look at, known without the lock. A bit is set before the
+// pool is told of what it stands for, so a run that did not see it yet is followed
+// by another.
+const (
+	special uint32 = 1 << iota // state or system messages: all of it
+	filled                     // lanes or signals; kept only where there is a sink, else always set
+)
 
 // state is a set of reasons, so that each has one writer and they cannot
 // overwrite each other.
@@ -112,24 +111,19 @@ const (
 func (s state) has(any state) bool { return s&any != 0 }
 
 // foreign is how a message that came through the PID waits in its lane:
-// protoactor has to see it alone.
+// protoactor has to see it alone. That lane is foreignLane.
 type foreign struct{ msg any }
 
+const foreignLane = backpressure.Interactive
+
 // New makes a mailbox that takes posts at once. Nothing runs before Start,
-// which protoactor calls when it has registered the actor.
-func New(cfg Config) *Mailbox {
-	m := &Mailbox{
-		pool:    cfg.Pool,
-		lend:    cfg.Lanes,
-		account: cfg.Account,
-		removed: cfg.Removed,
-		sink:    cfg.Sink,
-		items:   int32(cfg.Items),
-		bytes:   int32(cfg.Bytes),
-	}
+// which protoactor calls when it has registered the actor. sink is drained after
+// each batch, and a panic in it is a panic of the actor; nil: there is none.
+func New(cfg *Config, sink Sink) *Mailbox {
+	m := &Mailbox{cfg: cfg, sink: sink}
 	m.flow.Init(cfg.Tenant)
 	m.task.Init(m, &m.flow, cfg.Class)
-	m.batch.m = m
+	m.look.Store(special | filled)
 	return m
 }
 

@@ -39,7 +39,7 @@ func TestFullLanesByPolicy(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
 			account := backpressure.NewAccount(nil, 0)
-			r := newRig(t, 2, func(c *Config) { c.Account = account })
+			r := newRig(t, 2, func(c *options) { c.Account = account })
 			r.now = 10
 			var o backpressure.Outcome
 			for _, it := range tt.items {
@@ -56,7 +56,7 @@ func TestFullLanesByPolicy(t *testing.T) {
 
 func TestTheLedgerRefusesAndIsGivenBack(t *testing.T) {
 	account := backpressure.NewAccount(nil, 2*(backpressure.EntryBytes+100))
-	r := newRig(t, 10, func(c *Config) { c.Account = account })
+	r := newRig(t, 10, func(c *options) { c.Account = account })
 	it := Item{Msg: "x", Size: 100}
 	want(t, "first", r.m.Post(bulk, it), backpressure.Accepted)
 	want(t, "second", r.m.Post(lossy, it), backpressure.Accepted)
@@ -127,7 +127,7 @@ func (busy) EscalateFailure(any, any) {}
 
 func TestControlWorkThatIsLeftGetsAnotherControlTurn(t *testing.T) {
 	r := newRig(t, 8)
-	other := busy{New(Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 8, Bytes: 1 << 20})}
+	other := busy{New(&Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 8, Bytes: 1 << 20}, nil)}
 	other.m.RegisterHandlers(other, nil)
 	other.m.Start()
 	other.m.Post(bulk, Item{Msg: "again"})
@@ -286,7 +286,7 @@ func TestCloseIfIdleSeesTheRestOfItsBatch(t *testing.T) {
 
 func TestLentQueues(t *testing.T) {
 	pool := &LanePool{}
-	r := newRig(t, 8, func(c *Config) { c.Lanes = pool })
+	r := newRig(t, 8, func(c *options) { c.Lanes = pool })
 	r.post(1)
 	r.run()
 	want(t, "held while idle", r.m.q == nil, true)
@@ -303,7 +303,7 @@ func TestLentQueues(t *testing.T) {
 	want(t, "held after it", r.m.q == nil, true)
 
 	// Queues of other bounds are not taken over.
-	other := newRig(t, 1, func(c *Config) { c.Lanes = pool })
+	other := newRig(t, 1, func(c *options) { c.Lanes = pool })
 	other.post("full")
 	want(t, "bound", other.m.Post(interactive, Item{}), backpressure.Backpressured)
 }
@@ -327,7 +327,7 @@ func (s sink) Drain(t *scheduler.Turn) bool { return s(t) }
 func TestTheSinkIsDrainedAfterTheBatch(t *testing.T) {
 	var r *rig
 	left := 3
-	r = newRig(t, 8, func(c *Config) {
+	r = newRig(t, 8, func(c *options) {
 		c.Sink = sink(func(*scheduler.Turn) bool {
 			if r == nil || len(r.got) == 0 {
 				return false
@@ -345,7 +345,7 @@ func TestTheSinkIsDrainedAfterTheBatch(t *testing.T) {
 func TestAPanicInTheSinkIsTheActors(t *testing.T) {
 	bad := false
 	drains := 0
-	r := newRig(t, 8, func(c *Config) {
+	r := newRig(t, 8, func(c *options) {
 		c.Sink = sink(func(*scheduler.Turn) bool {
 			drains++
 			if bad {
@@ -409,7 +409,7 @@ func TestPostToReceiveAllocatesNothing(t *testing.T) {
 }
 
 func allocatesNothing(t *testing.T, lent *LanePool) {
-	r := newRig(t, 128, func(c *Config) { c.Lanes = lent })
+	r := newRig(t, 128, func(c *options) { c.Lanes = lent })
 	r.turn = func(b *Batch) {
 		for _, ok := b.Next(); ok; _, ok = b.Next() {
 		}

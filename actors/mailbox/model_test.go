@@ -136,7 +136,7 @@ func runModel(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	m := &model{items: 1 + rnd.IntN(8), bytes: 50 + rnd.IntN(200), signals: make(map[int]uint32)}
 	account := backpressure.NewAccount(nil, 0)
-	r := newRig(t, m.items, func(c *Config) {
+	r := newRig(t, m.items, func(c *options) {
 		c.Bytes, c.Account = m.bytes, account
 		if seed%2 == 0 {
 			c.Lanes = &LanePool{}
@@ -201,7 +201,7 @@ func runModel(t *testing.T, seed uint64) {
 		}
 		want(t, "removals that nobody was told", len(m.removed), 0)
 	}
-	r.m.removed = func(msg any, o backpressure.Outcome) {
+	r.m.cfg.Removed = func(msg any, o backpressure.Outcome) {
 		r.removed = append(r.removed, removal{msg, o})
 		if o == backpressure.Expired { // in order with the deliveries
 			settle()

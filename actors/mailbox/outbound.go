@@ -61,7 +61,7 @@ type Outbound struct {
 	mu      sync.Mutex
 	sole    soleEntry // what waits when it is one entry, which is the rule
 	q       *outLanes // nil while no more than that waits
-	first   *codec.Frame
+	first   *leading // what goes out before all that waits
 	slots   []outSlot
 	one     [1]outSlot // where slots begins: most sessions are in one room
 	items   int
@@ -193,12 +193,12 @@ func (o *Outbound) Open(first *codec.Frame, seats []Seat) {
 	for _, s := range seats {
 		o.slots[s.Slot].opened = max(o.slots[s.Slot].opened, s.Gen)
 	}
-	o.first = first
+	o.first = &leading{frame: first, next: o.first}
 	o.state &^= corked
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
-		o.m.pool.Ready(&o.m.task, nil)
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
 	}
 }
 
@@ -245,7 +245,7 @@ func (o *Outbound) Finish(cause codec.Cause, reason string) {
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
-		o.m.pool.Ready(&o.m.task, nil)
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
 	}
 }
 
@@ -264,7 +264,9 @@ func (o *Outbound) end() {
 		o.m.Resume() // requests wait, and the reader for them
 	}
 	o.state = o.state&^scheduled | ended
-	o.first = nil
+	for ; o.first != nil; o.first = o.first.next {
+		o.led()
+	}
 	o.behind = 0
 	for i := range o.slots {
 		o.slots[i] = outSlot{}

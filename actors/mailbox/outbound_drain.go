@@ -51,9 +51,10 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 // buffer, or a frame itself when it goes alone.
 func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 	buf = t.Buffer[:0]
-	if o.first != nil && !t.Control {
-		buf = append(buf, o.first.Bytes(o.framing)...)
-		o.first, frames = nil, 1
+	for ; o.first != nil && !t.Control && frames < scheduler.WriteFrames; o.first = o.first.next {
+		buf = append(buf, o.first.frame.Bytes(o.framing)...)
+		frames++
+		o.led()
 	}
 	if o.first != nil {
 		return buf, frames
@@ -179,11 +180,14 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 
 // progress: some lane's front may go out.
 func (o *Outbound) progress() bool {
+	if o.first != nil {
+		return true
+	}
 	if o.sole.waits() {
 		return !o.waits(&o.sole.Item)
 	}
 	if o.q == nil {
-		return o.first != nil
+		return false
 	}
 	for l := range backpressure.Lane(backpressure.Lanes) {
 		if !o.q.ready.Has(l) {
@@ -256,6 +260,6 @@ func (o *Outbound) ready(err error) {
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
-		o.m.pool.Ready(&o.m.task, nil)
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
 	}
 }

@@ -171,7 +171,7 @@ func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
-		o.m.pool.ReadyControl(&o.m.task)
+		o.m.cfg.Pool.ReadyControl(&o.m.task)
 	}
 	return true
 }
@@ -194,11 +194,11 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 	switch {
 	case !run:
 	case lane == backpressure.Control:
-		o.m.pool.ReadyControl(&o.m.task)
+		o.m.cfg.Pool.ReadyControl(&o.m.task)
 	case t != nil:
 		t.Wake(&o.m.task, nil)
 	default:
-		o.m.pool.Ready(&o.m.task, nil)
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
 	}
 }
 

@@ -33,14 +33,14 @@ var lines = &codec.Framing{
 
 func newOutRig(t *testing.T, items, size int) *outRig {
 	r := &outRig{account: backpressure.NewAccount(nil, 0)}
-	r.rig = newRig(t, 64, func(c *Config) { c.Sink = &r.out })
+	r.rig = newRig(t, 64, func(c *options) { c.Sink = &r.out })
 	r.wire.limit = 1 << 30
 	cfg := &OutboundConfig{Items: items, Bytes: size, Dropped: func(l backpressure.Lane, p backpressure.Policy, o backpressure.Outcome) {
 		r.drops = append(r.drops, fmt.Sprint(l, " ", p, " ", o))
 	}}
 	r.out.Init(cfg, &r.wire, lines, r.account, r.m, "me")
 
-	r.room = New(Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 1, Bytes: 1})
+	r.room = New(&Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 1, Bytes: 1}, nil)
 	r.wants.box = r.room
 	r.room.RegisterHandlers(&r.wants, nil)
 	r.room.Start()

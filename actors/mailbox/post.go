@@ -24,10 +24,6 @@ func (m *Mailbox) PostReserved(l backpressure.Lane, it Item) backpressure.Outcom
 }
 
 func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved bool) backpressure.Outcome {
-	e := backpressure.Entry[any]{Item: it.Msg, Size: it.Size, Key: it.Key, Expires: it.Expires}
-	var few [2]backpressure.Entry[any]
-	removed := few[:0]
-
 	m.mu.Lock()
 	if reserved {
 		m.release(1)
@@ -36,36 +32,54 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved
 		m.mu.Unlock()
 		return backpressure.Closed
 	}
-	var o backpressure.Outcome
-	if reserved {
-		m.force(l, e)
-	} else if o, removed = m.push(l, e, it.Policy, removed); !o.Took() {
+	if !m.book(it.Size, reserved) {
+		m.mu.Unlock()
+		return backpressure.Backpressured
+	}
+	if !reserved && it.Policy != backpressure.CoalesceLatest {
+		it.Key = 0
+	}
+	switch {
+	case m.alone(l, it.Size):
+		m.sole = soleItem{msg: it.Msg, key: it.Key, expires: it.Expires, size: int32(it.Size), lane: l}
+	case reserved:
+		m.queues().queue[l].PushReserved(it.entry())
+	case it.Policy == backpressure.CoalesceLatest || it.Policy == backpressure.DropOldest:
+		return m.replace(t, l, it)
+	default:
+		if o, _ := m.queues().queue[l].Push(it.entry(), it.Policy, nil); !o.Took() {
+			m.refund(it.Size)
+			m.mu.Unlock()
+			return o
+		}
+	}
+	m.announce(t, l)
+	return backpressure.Accepted
+}
+
+// replace is post for a message that others may have to make place for. It has
+// been booked. Under mu, which it gives up.
+func (m *Mailbox) replace(t *scheduler.Turn, l backpressure.Lane, it Item) backpressure.Outcome {
+	var few [2]backpressure.Entry[any]
+	o, removed := m.queues().queue[l].Push(it.entry(), it.Policy, few[:0])
+	if !o.Took() {
+		m.refund(it.Size)
 		m.mu.Unlock()
 		return o
 	}
+	for i := range removed {
+		m.refund(removed[i].Size)
+	}
+	why := backpressure.Backpressured
 	if o == backpressure.Coalesced {
+		why = o
 		if r, ok := it.Msg.(Replacer); ok {
 			r.Replaces()
 		}
 	}
-	run := !m.state.has(paused) && m.rouse()
-	control := l == backpressure.Control && m.runnable()
-	m.mu.Unlock()
-
+	m.announce(t, l)
 	for i := range removed {
-		why := o
-		if o == backpressure.Accepted {
-			why = backpressure.Backpressured
-		}
 		m.drop(removed[i].Item, why)
-	}
-	switch {
-	case control:
-		m.pool.ReadyControl(&m.task)
-	case run && t != nil:
-		t.Wake(&m.task, nil)
-	case run:
-		m.pool.Ready(&m.task, nil)
 	}
 	return o
 }
@@ -74,134 +88,135 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved
 // that waited. It is told before its actor can see it, under the mailbox's lock.
 type Replacer interface{ Replaces() }
 
-// push offers e to the lane, and keeps the ledger and the counts. Under mu.
-func (m *Mailbox) push(l backpressure.Lane, e backpressure.Entry[any], p backpressure.Policy, removed []backpressure.Entry[any]) (backpressure.Outcome, []backpressure.Entry[any]) {
-	cost := int64(backpressure.EntryBytes + e.Size)
-	if m.account != nil && !m.account.Charge(cost) {
-		return backpressure.Backpressured, removed
-	}
-	if m.alone(l, e) {
-		if p != backpressure.CoalesceLatest {
-			e.Key = 0
-		}
-		m.sole = soleItem{e, l, true}
-		m.queued++
-		m.ready = m.ready.With(l)
-		return backpressure.Accepted, removed
-	}
-	o, removed := m.queues().queue[l].Push(e, p, removed)
-	if !o.Took() {
-		m.refund(cost)
-		return o, removed
-	}
-	for i := range removed {
-		m.refund(int64(backpressure.EntryBytes + removed[i].Size))
-	}
-	m.queued += 1 - int32(len(removed))
+// announce is the end of a post: the lane is ready, and the pool hears of it. Under
+// mu, which it gives up.
+func (m *Mailbox) announce(t *scheduler.Turn, l backpressure.Lane) {
 	m.ready = m.ready.With(l)
-	return o, removed
+	m.flag(filled)
+	run := !m.state.has(paused) && m.rouse()
+	control := l == backpressure.Control && m.runnable()
+	m.mu.Unlock()
+	switch {
+	case control:
+		m.cfg.Pool.ReadyControl(&m.task)
+	case run && t != nil:
+		t.Wake(&m.task, nil)
+	case run:
+		m.cfg.Pool.Ready(&m.task, nil)
+	}
 }
 
-// force is push for a message that was promised its place. Under mu.
-func (m *Mailbox) force(l backpressure.Lane, e backpressure.Entry[any]) {
-	if m.account != nil {
-		m.account.Force(int64(backpressure.EntryBytes + e.Size))
-	}
-	if m.alone(l, e) {
-		m.sole = soleItem{e, l, true}
-	} else {
-		m.queues().queue[l].PushReserved(e)
-	}
-	m.queued++
-	m.ready = m.ready.With(l)
+func (it *Item) entry() backpressure.Entry[any] {
+	return backpressure.Entry[any]{Item: it.Msg, Size: it.Size, Key: it.Key, Expires: it.Expires}
 }
 
 // soleItem is a message that waits alone, which is the rule: it needs no queues,
 // and with thousands of actors the memory that a message touches is its cost.
 type soleItem struct {
-	backpressure.Entry[any]
-	lane  backpressure.Lane
-	waits bool
+	msg     any
+	key     uint64
+	expires int64
+	size    int32
+	lane    backpressure.Lane
 }
 
-// alone reports that a message may wait as the sole one: nothing else does, and
-// its lane would take it. Under mu.
-func (m *Mailbox) alone(l backpressure.Lane, e backpressure.Entry[any]) bool {
-	if m.q != nil || m.queued > 0 {
+func (s *soleItem) entry() backpressure.Entry[any] {
+	return backpressure.Entry[any]{Item: s.msg, Size: int(s.size), Key: s.key, Expires: s.expires}
+}
+
+// alone reports that a message of that size may wait as the sole one: nothing else
+// does, and its lane would take it. Under mu.
+func (m *Mailbox) alone(l backpressure.Lane, size int) bool {
+	if m.q != nil || m.ready != 0 {
 		return false
 	}
-	items, bytes := int(m.items), int(m.bytes)
+	items, bytes := m.cfg.Items, m.cfg.Bytes
 	if l == backpressure.Control {
 		items, bytes = ControlItems, ControlBytes
 	}
-	return items > 0 && e.Size <= bytes
+	return items > 0 && size <= bytes
 }
 
-// pop takes the front of a lane that is not empty. Under mu.
-func (m *Mailbox) pop(l backpressure.Lane) backpressure.Entry[any] {
-	if m.sole.waits {
-		e := m.sole.Entry
-		m.sole = soleItem{}
-		m.refund(int64(backpressure.EntryBytes + e.Size))
-		m.queued--
-		m.ready = 0
-		return e
+// front is the message that comes next in a lane; nil: none. Under mu.
+func (m *Mailbox) front(l backpressure.Lane) any {
+	switch {
+	case !m.ready.Has(l):
+		return nil
+	case m.q == nil:
+		return m.sole.msg
 	}
-	front := m.q.queue[l].Front()
-	if front == nil {
+	return m.q.queue[l].Front().Item
+}
+
+// pop takes the front of a lane that is not empty. Deadlines are looked at when it
+// is handed out. Under mu.
+func (m *Mailbox) pop(l backpressure.Lane) (msg any, size int, expires int64) {
+	if m.q == nil {
+		s := &m.sole
+		msg, size, expires = s.msg, int(s.size), s.expires
+		s.msg = nil
+		m.refund(size)
+		m.ready = 0
+		return msg, size, expires
+	}
+	e := m.q.queue[l].Front()
+	if e == nil {
 		panic("mailbox: an empty lane is marked ready")
 	}
-	e := *front // deadlines are checked when it is handed out
-	m.took(l, e.Size)
-	return e
-}
-
-// took removes the front of a lane, of the given size, that was read in place.
-// Under mu.
-func (m *Mailbox) took(l backpressure.Lane, size int) {
-	q := &m.q.queue[l]
-	q.Drop()
-	m.refund(int64(backpressure.EntryBytes + size))
-	m.queued--
-	if q.Len() == 0 {
+	msg, size, expires = e.Item, e.Size, e.Expires
+	m.q.queue[l].Drop()
+	m.refund(size)
+	if m.q.queue[l].Len() == 0 {
 		m.ready &^= 1 << l
 	}
+	return msg, size, expires
 }
 
-// unpop returns what was popped and not handed out to the front of its lane.
-// Under mu.
-func (m *Mailbox) unpop(l backpressure.Lane, e backpressure.Entry[any]) {
-	if m.account != nil {
-		m.account.Force(int64(backpressure.EntryBytes + e.Size))
+// unpop returns a claim that was not handed out to the front of its lane. Under mu.
+func (m *Mailbox) unpop(c *claim) {
+	m.book(int(c.size), true)
+	m.q.queue[c.lane].PushFront(backpressure.Entry[any]{Item: c.msg, Size: int(c.size), Expires: c.expires})
+	m.ready = m.ready.With(c.lane)
+}
+
+// book charges the ledger for a message of that size, which it may refuse unless
+// the message was promised its place; refund is the reverse.
+func (m *Mailbox) book(size int, promised bool) bool {
+	a := m.cfg.Account
+	if a == nil {
+		return true
 	}
-	m.queues().queue[l].PushFront(e)
-	m.queued++
-	m.ready = m.ready.With(l)
+	if promised {
+		a.Force(int64(backpressure.EntryBytes + size))
+		return true
+	}
+	return a.Charge(int64(backpressure.EntryBytes + size))
 }
 
-func (m *Mailbox) refund(n int64) {
-	if m.account != nil {
-		m.account.Release(n)
+func (m *Mailbox) refund(size int) {
+	if a := m.cfg.Account; a != nil {
+		a.Release(int64(backpressure.EntryBytes + size))
 	}
 }
 
 // queues are the lanes, borrowed at need. Under mu.
 func (m *Mailbox) queues() *lanes {
-	if m.q != nil {
-		return m.q
-	}
-	m.q = m.lend.get(int(m.items), int(m.bytes))
-	if s := &m.sole; s.waits {
-		m.q.queue[s.lane].PushReserved(s.Entry)
-		m.sole = soleItem{}
+	if m.q == nil {
+		q := m.cfg.Lanes.get(m.cfg.Items, m.cfg.Bytes)
+		if m.ready != 0 {
+			q.queue[m.sole.lane].PushReserved(m.sole.entry())
+			m.sole.msg = nil
+		}
+		m.q = q
 	}
 	return m.q
 }
 
-// giveBack returns borrowed lanes that are empty. Under mu, outside of a batch.
+// giveBack returns borrowed lanes that are empty. Under mu, when nothing is
+// claimed.
 func (m *Mailbox) giveBack() {
-	if m.q != nil && m.ready == 0 && m.lend != nil {
-		m.lend.pool.Put(m.q)
+	if m.q != nil && m.ready == 0 && m.cfg.Lanes != nil {
+		m.cfg.Lanes.pool.Put(m.q)
 		m.q = nil
 	}
 }
@@ -238,8 +253,8 @@ func (m *Mailbox) release(n int) {
 
 // drop gives a message that nobody will handle to its owner. Not under mu.
 func (m *Mailbox) drop(msg any, o backpressure.Outcome) {
-	if m.removed != nil {
-		m.removed(msg, o)
+	if m.cfg.Removed != nil {
+		m.cfg.Removed(msg, o)
 	}
 }
 
@@ -253,11 +268,14 @@ func (m *Mailbox) Pause() {
 // Resume ends Pause. Callable from any goroutine.
 func (m *Mailbox) Resume() {
 	m.mu.Lock()
-	m.state &^= paused
-	run := m.rouse()
+	run := false
+	if m.state.has(paused) {
+		m.state &^= paused
+		run = m.pending() && m.rouse()
+	}
 	m.mu.Unlock()
 	if run {
-		m.pool.Ready(&m.task, nil)
+		m.cfg.Pool.Ready(&m.task, nil)
 	}
 }
 
@@ -268,7 +286,7 @@ func (m *Mailbox) Resume() {
 func (m *Mailbox) CloseIfIdle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.queued > 0 || m.batch.claims() || m.signals.waiting() || m.reserved > 0 {
+	if m.ready != 0 || m.q != nil && m.q.claims() || m.signals.waiting() || m.reserved > 0 {
 		return m.state.has(closed)
 	}
 	m.add(closed)
@@ -279,18 +297,25 @@ func (m *Mailbox) CloseIfIdle() bool {
 func (m *Mailbox) Depth(l backpressure.Lane) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.sole.waits && m.sole.lane == l:
-		return 1
-	case m.q == nil:
-		return 0
-	}
-	return m.q.queue[l].Len()
+	return m.depth(l)
 }
 
 // UserMessageCount is how many messages wait in all lanes.
-func (m *Mailbox) UserMessageCount() int {
+func (m *Mailbox) UserMessageCount() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return int(m.queued)
+	for l := range backpressure.Lane(backpressure.Lanes) {
+		n += m.depth(l)
+	}
+	return n
+}
+
+func (m *Mailbox) depth(l backpressure.Lane) int {
+	switch {
+	case !m.ready.Has(l):
+		return 0
+	case m.q == nil:
+		return 1
+	}
+	return m.q.queue[l].Len()
 }

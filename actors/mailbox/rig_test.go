@@ -22,6 +22,12 @@ type rig struct {
 	removed []removal
 }
 
+// options are what a test sets.
+type options struct {
+	Config
+	Sink Sink
+}
+
 type removal struct {
 	msg any
 	o   backpressure.Outcome
@@ -92,19 +98,20 @@ func (r *recorder) EscalateFailure(reason, message any) {
 }
 
 // newRig makes a mailbox of the given bound that is started and has run once.
-func newRig(t *testing.T, items int, options ...func(*Config)) *rig {
+func newRig(t *testing.T, items int, sets ...func(*options)) *rig {
 	t.Helper()
-	r := unstarted(t, items, options...)
+	r := unstarted(t, items, sets...)
 	r.start()
 	r.run()
 	return r
 }
 
-func unstarted(t *testing.T, items int, options ...func(*Config)) *rig {
+func unstarted(t *testing.T, items int, sets ...func(*options)) *rig {
 	t.Helper()
 	r := &rig{t: t, now: 1}
 	r.pool = scheduler.NewPool(scheduler.PoolConfig{Workers: 1, Now: func() int64 { return r.now }})
-	cfg := Config{
+	o := options{}
+	o.Config = Config{
 		Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: items, Bytes: 1 << 20,
 		Removed: func(msg any, o backpressure.Outcome) {
 			if s, ok := msg.(*Raised); ok {
@@ -113,10 +120,10 @@ func unstarted(t *testing.T, items int, options ...func(*Config)) *rig {
 			r.removed = append(r.removed, removal{msg, o})
 		},
 	}
-	for _, o := range options {
-		o(&cfg)
+	for _, set := range sets {
+		set(&o)
 	}
-	r.m = New(cfg)
+	r.m = New(&o.Config, o.Sink)
 	r.box = r.m
 	return r
 }

@@ -25,7 +25,7 @@ func (m *Mailbox) Start() {
 	m.mu.Lock()
 	m.mark(started | awake)
 	m.mu.Unlock()
-	m.pool.Ready(&m.task, nil)
+	m.cfg.Pool.Ready(&m.task, nil)
 }
 
 // PostSystemMessage never refuses. A Stop closes the mailbox at once: who posts
@@ -36,13 +36,14 @@ func (m *Mailbox) PostSystemMessage(msg any) {
 		m.add(closed)
 	}
 	m.system.push(msg)
+	m.flag(special)
 	run := m.state&(started|awake) == started
 	if run {
-		m.mark(awake)
+		m.state |= awake
 	}
 	m.mu.Unlock()
 	if run {
-		m.pool.Ready(&m.task, nil)
+		m.cfg.Pool.Ready(&m.task, nil)
 	}
 }
 
@@ -59,11 +60,11 @@ func (m *Mailbox) PostUserMessage(msg any) {
 		run := m.rouse()
 		m.mu.Unlock()
 		if run {
-			m.pool.Ready(&m.task, nil)
+			m.cfg.Pool.Ready(&m.task, nil)
 		}
 		return
 	}
-	if o := m.Post(backpressure.Interactive, Item{Msg: &foreign{msg}}); !o.Took() {
+	if o := m.Post(foreignLane, Item{Msg: &foreign{msg}}); !o.Took() {
 		m.drop(msg, o)
 	}
 }
@@ -72,48 +73,77 @@ func (m *Mailbox) PostUserMessage(msg any) {
 // takes the lock as rarely as it can, because with thousands of idle members
 // most of what a message costs is its wake.
 func (m *Mailbox) Run(t *scheduler.Turn) (more bool) {
-	if m.sink != nil && m.calm.Load() {
-		if !m.guard(func() { more = m.sink.Drain(t) }) {
-			m.serveSystem()
+	b := batchOf(t)
+	b.m, b.turn = m, t
+	more = m.run(b)
+	*b = Batch{}
+	return more
+}
+
+func (m *Mailbox) run(b *Batch) (more bool) {
+	look := m.look.Load()
+	batch, drain := look&filled != 0, m.sink != nil
+	if look&special != 0 {
+		var runs bool
+		if batch, drain, runs = m.prepare(b); !runs {
+			return false
 		}
-		return more
 	}
-	m.mu.Lock()
-	state, waiting := m.state, m.system.head != nil
-	batch := !waiting && m.pending()
-	m.mu.Unlock()
-	if !state.has(started) {
-		return false
-	}
-	if waiting {
-		m.serveSystem()
-		m.mu.Lock()
-		state, batch = m.state, m.runnable() && m.pending()
-		m.mu.Unlock()
-	}
-	ok := !batch || m.batch.run(t)
-	if ok && m.sink != nil && !state.has(suspended|closed) {
-		ok = m.guard(func() { more = m.sink.Drain(t) })
+	ok := !batch || b.run()
+	if ok && drain {
+		ok = m.guard(b, func() { more = m.sink.Drain(b.turn) })
 	}
 	if !ok {
 		// The actor failed, and protoactor has suspended it by a message that
 		// waits now.
-		m.serveSystem()
+		m.serveSystem(b)
+	} else if look == 0 || b.asleep && look&special == 0 {
+		return more
 	}
 	// Whether the task sleeps is decided under the lock that posts take, so a
 	// post either is seen here or wakes the task again.
 	m.mu.Lock()
 	if more = more || m.pending(); !more {
-		m.state &^= awake
-		m.giveBack()
-		m.calm.Store(m.state == started)
+		m.sleep()
+	}
+	if m.state&^(awake|paused) == started && m.system.empty() {
+		m.unflag(special)
 	}
 	control := more && m.runnable() && (m.signals.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
 	m.mu.Unlock()
 	if control {
-		m.pool.ReadyControl(&m.task)
+		m.cfg.Pool.ReadyControl(&m.task)
 	}
 	return more
+}
+
+// prepare serves the system messages, and tells whether a batch and the sink come
+// next. Nothing runs before Start.
+func (m *Mailbox) prepare(b *Batch) (batch, drain, runs bool) {
+	m.mu.Lock()
+	state, waiting := m.state, !m.system.empty()
+	batch = !waiting && m.pending()
+	m.mu.Unlock()
+	if !state.has(started) {
+		return false, false, false
+	}
+	if waiting {
+		m.serveSystem(b)
+		m.mu.Lock()
+		state, batch = m.state, m.runnable() && m.pending()
+		m.mu.Unlock()
+	}
+	return batch, m.sink != nil && !state.has(suspended|closed), true
+}
+
+// sleep notes that a run has found nothing more to do: the next post tells the
+// pool. Under mu.
+func (m *Mailbox) sleep() {
+	m.state &^= awake
+	m.giveBack()
+	if m.sink != nil && m.ready == 0 && m.signals.last == nil {
+		m.unflag(filled)
+	}
 }
 
 // rouse reports whether the caller has to tell the pool, for the lanes. Under mu.
@@ -121,7 +151,7 @@ func (m *Mailbox) rouse() bool {
 	if m.state&(started|suspended|closed|awake) != started {
 		return false
 	}
-	m.mark(awake)
+	m.state |= awake
 	return true
 }
 
@@ -132,7 +162,7 @@ func (m *Mailbox) runnable() bool {
 
 // pending reports whether a run would find something to do. Under mu.
 func (m *Mailbox) pending() bool {
-	if m.system.head != nil {
+	if !m.system.empty() {
 		return true
 	}
 	if !m.runnable() {
@@ -144,12 +174,12 @@ func (m *Mailbox) pending() bool {
 	if m.state.has(paused) {
 		return false
 	}
-	return m.queued > 0 || m.state.has(poisoned)
+	return m.ready != 0 || m.state.has(poisoned)
 }
 
 // serveSystem handles every system message that waits, those included that
 // handling them posts.
-func (m *Mailbox) serveSystem() {
+func (m *Mailbox) serveSystem(b *Batch) {
 	for {
 		m.mu.Lock()
 		msg := m.system.pop()
@@ -173,20 +203,20 @@ func (m *Mailbox) serveSystem() {
 			}
 			m.set(suspended)
 		case *actor.Stop:
-			for !m.guard(m.discard) {
+			for !m.guard(b, m.discard) {
 			}
 		}
-		m.batch.current = msg
-		m.guard(func() { m.invoker.InvokeSystemMessage(msg) })
+		b.current = msg
+		m.guard(b, func() { m.invoker.InvokeSystemMessage(msg) })
 	}
 }
 
 // guard runs f, code of the actor, and turns a panic in it into a failure of
 // the actor, to be judged by its supervisor. True: no panic.
-func (m *Mailbox) guard(f func()) (ok bool) {
+func (m *Mailbox) guard(b *Batch, f func()) (ok bool) {
 	defer func() {
 		if !ok {
-			m.fail(recover())
+			m.fail(b, recover())
 		}
 	}()
 	f()
@@ -196,9 +226,9 @@ func (m *Mailbox) guard(f func()) (ok bool) {
 // fail reports a panic of the actor to its supervisor. protoactor's guardian
 // panics in turn when its strategy escalates; an actor that nobody can judge is
 // stopped, because it would stay suspended for ever.
-func (m *Mailbox) fail(r any) {
-	guilty := m.batch.current
-	m.batch.current = nil
+func (m *Mailbox) fail(b *Batch, r any) {
+	guilty := b.current
+	b.current = nil
 	defer func() {
 		if recover() != nil {
 			m.PostSystemMessage(&actor.Stop{})
@@ -226,11 +256,6 @@ func (m *Mailbox) discard() {
 
 // leftover takes one message of a closed mailbox, wherever it waits. Under mu.
 func (m *Mailbox) leftover() (msg any, ok bool) {
-	if msg := m.batch.single; msg != nil {
-		m.batch.single = nil
-		m.queued--
-		return msg, true
-	}
 	if m.q != nil {
 		if c := m.q.next(); c != nil {
 			msg, c.msg = c.msg, nil
@@ -242,7 +267,8 @@ func (m *Mailbox) leftover() (msg any, ok bool) {
 	}
 	for l := range backpressure.Lane(backpressure.Lanes) {
 		if m.ready.Has(l) {
-			return bare(m.pop(l).Item), true
+			msg, _, _ := m.pop(l)
+			return bare(msg), true
 		}
 	}
 	return nil, false
@@ -256,18 +282,29 @@ func bare(msg any) any {
 	return msg
 }
 
-// mark adds to the state. Under mu.
+// mark adds to the state what the next run has to see. Under mu.
 func (m *Mailbox) mark(s state) {
 	m.state |= s
-	if m.calm.Load() {
-		m.calm.Store(false)
-	}
+	m.flag(special)
 }
 
 // add adds to the state, and interrupts the batch that may be running. Under mu.
 func (m *Mailbox) add(s state) {
 	m.mark(s)
-	m.batch.halted.Store(true)
+	m.halted.Store(true)
+}
+
+// flag and unflag change look where it has to be changed. Under mu.
+func (m *Mailbox) flag(bit uint32) {
+	if look := m.look.Load(); look&bit == 0 {
+		m.look.Store(look | bit)
+	}
+}
+
+func (m *Mailbox) unflag(bit uint32) {
+	if look := m.look.Load(); look&bit != 0 {
+		m.look.Store(look &^ bit)
+	}
 }
 
 func (m *Mailbox) set(s state) {

@@ -50,19 +50,20 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	}
 	s.queued = true
 	m.signals.push(s)
+	m.flag(filled)
 	run := m.runnable()
 	if s.work {
 		run = m.rouse()
 	} else if run {
-		m.mark(awake)
+		m.state |= awake
 	}
 	m.mu.Unlock()
 	switch {
 	case !run:
 	case s.work:
-		m.pool.Ready(&m.task, nil)
+		m.cfg.Pool.Ready(&m.task, nil)
 	default:
-		m.pool.ReadyControl(&m.task)
+		m.cfg.Pool.ReadyControl(&m.task)
 	}
 	return true
 }
@@ -76,19 +77,18 @@ func (m *Mailbox) Lower(s *Signal) {
 	m.mu.Unlock()
 }
 
-// signalList is the FIFO of raised signals, linked through the nodes.
+// signalList is the FIFO of raised signals, linked through the nodes to a circle
+// that is known by its end.
 type signalList struct {
-	head, tail *Signal
-	urgent     int // those that count as control work
+	last   *Signal
+	urgent int32 // those that count as control work
 }
 
 func (l *signalList) push(s *Signal) {
-	if l.tail == nil {
-		l.head = s
-	} else {
-		l.tail.next = s
+	if s.next = s; l.last != nil {
+		s.next, l.last.next = l.last.next, s
 	}
-	l.tail = s
+	l.last = s
 	if !s.work {
 		l.urgent++
 	}
@@ -97,12 +97,14 @@ func (l *signalList) push(s *Signal) {
 // pop takes the oldest signal that still has bits and moves them into its
 // Raised. Lowered ones leave the list on the way.
 func (l *signalList) pop() *Signal {
-	for l.head != nil {
-		s := l.head
-		l.head, s.next, s.queued = s.next, nil, false
-		if l.head == nil {
-			l.tail = nil
+	for l.last != nil {
+		s := l.last.next
+		if s == l.last {
+			l.last = nil
+		} else {
+			l.last.next = s.next
 		}
+		s.next, s.queued = nil, false
 		if !s.work {
 			l.urgent--
 		}
@@ -116,10 +118,15 @@ func (l *signalList) pop() *Signal {
 
 // waiting reports whether a signal would be handed out.
 func (l *signalList) waiting() bool {
-	for s := l.head; s != nil; s = s.next {
+	if l.last == nil {
+		return false
+	}
+	for s := l.last.next; ; s = s.next {
 		if s.bits != 0 {
 			return true
 		}
+		if s == l.last {
+			return false
+		}
 	}
-	return false
 }

@@ -52,7 +52,7 @@ func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room stri
 	case t != nil:
 		t.Wake(&o.m.task, nil)
 	default:
-		o.m.pool.Ready(&o.m.task, nil)
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
 	}
 	return more
 }

@@ -12,9 +12,9 @@ import (
 )
 
 func newArrivals() *arrivals {
-	a := &arrivals{room: mailbox.New(mailbox.Config{
+	a := &arrivals{room: mailbox.New(&mailbox.Config{
 		Pool: scheduler.NewPool(scheduler.PoolConfig{Workers: 1}), Tenant: scheduler.NewTenant(1), Items: 1, Bytes: 1,
-	})}
+	}, nil)}
 	a.signal.InitWork(a)
 	return a
 }

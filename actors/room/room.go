@@ -128,10 +128,10 @@ func New(cfg Config) *Room {
 		win:       window{account: cfg.Replay, limit: p.History.Events},
 		subscribe: readBackoff(),
 	}
-	r.mb = mailbox.New(mailbox.Config{
+	r.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: cfg.Tenant,
 		Items: p.MailboxItems, Bytes: p.MailboxBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Removed: r.removed,
-	})
+	}, nil)
 	r.arrivals.room = r.mb
 	r.arrivals.signal.InitWork(&r.arrivals)
 	r.read.signal.InitWork(&r.read)

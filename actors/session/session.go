@@ -145,10 +145,10 @@ func New(cfg Config) *Session {
 		gone:  make(chan struct{}),
 		live:  newLiveness(cfg.Limits.Ping, cfg.Limits.Pong),
 	}
-	s.mb = mailbox.New(mailbox.Config{
+	s.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Session, Tenant: cfg.Tenant,
-		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Sink: &s.out,
-	})
+		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Lanes: cfg.Lanes, Account: cfg.Queue,
+	}, &s.out)
 	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Frames, s.mb, cfg.ID)
 	s.signal.Init(s)
 	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })

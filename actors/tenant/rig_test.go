@@ -123,10 +123,10 @@ func (w *world) newRoom(_ *Tenant, topic codec.Topic, _ *message.Policy, ended f
 
 func (w *world) straw(name string) *straw {
 	s := &straw{w: w, name: name}
-	s.mb = mailbox.New(mailbox.Config{
+	s.mb = mailbox.New(&mailbox.Config{
 		Pool: w.pool, Tenant: w.tenant.Flow(), Items: 8, Bytes: 1 << 10, Account: w.tenant.Queue(),
 		Removed: func(msg any, _ backpressure.Outcome) { w.say(name + " gives back " + msg.(string)) },
-	})
+	}, nil)
 	s.signal.Init(s)
 	return s
 }

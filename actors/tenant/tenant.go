@@ -99,10 +99,10 @@ func New(cfg Config) *Tenant {
 		rooms:    make(map[*actors.Ref]*entry),
 	}
 	t.frames = backpressure.NewAccount(t.queue, cfg.Limits.QueueBytes/4*3)
-	t.mb = mailbox.New(mailbox.Config{
+	t.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: t.flow,
 		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed,
-	})
+	}, nil)
 	t.signal.Init(t)
 	t.timer.Init(func() { t.mb.Raise(&t.signal, lingered) })
 	t.directory = directory{
