@@ -61,7 +61,7 @@ type Outbound struct {
 	mu      sync.Mutex
 	sole    soleEntry // what waits when it is one entry, which is the rule
 	q       *outLanes // nil while no more than that waits
-	first   *leading // what goes out before all that waits
+	first   *leading  // what goes out before all that waits
 	slots   []outSlot
 	one     [1]outSlot // where slots begins: most sessions are in one room
 	items   int

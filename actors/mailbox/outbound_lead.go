@@ -1,0 +1,41 @@
+package mailbox
+
+import "github.com/yaza-dev/pulse/codec"
+
+// leading is a frame that goes out before everything that waits: the welcome, and
+// replies that nothing which follows from them may overtake, in whatever lane it
+// is. Beside the welcome there are at most MaxOwed, since each has a reservation.
+type leading struct {
+	frame *codec.Frame
+	owed  bool // gives its reservation back when it goes out
+	next  *leading
+}
+
+// Lead sends the answer to a request for which Reserve was called, before
+// everything that waits and everything that is pushed from now on, but behind the
+// first frame.
+func (o *Outbound) Lead(f *codec.Frame) {
+	o.mu.Lock()
+	if o.state.has(ended) {
+		o.owed.Add(-1)
+		o.mu.Unlock()
+		return
+	}
+	last := &o.first
+	for *last != nil {
+		last = &(*last).next
+	}
+	*last = &leading{frame: f, owed: true}
+	run := o.schedule()
+	o.mu.Unlock()
+	if run {
+		o.m.cfg.Pool.Ready(&o.m.task, nil)
+	}
+}
+
+// led is told of each leading frame that leaves the queue. Under mu.
+func (o *Outbound) led() {
+	if o.first.owed {
+		o.owed.Add(-1)
+	}
+}
