@@ -38,9 +38,9 @@ func (p *program) dev() *cobra.Command {
 		}
 		key := auth.Key{Alg: auth.HS256, Secret: make([]byte, 32)}
 		rand.Read(key.Secret)
-		issue := func(subject string) (string, error) {
+		issue := func(subject string, life time.Duration) (string, error) {
 			return key.Sign(auth.Claims{
-				Tenant: devTenant, Subject: subject, Expires: time.Now().Add(devTTL),
+				Tenant: devTenant, Subject: subject, Expires: time.Now().Add(life),
 				Grants: []auth.Grant{{Rooms: "*", Allow: auth.Rights()}},
 			})
 		}
@@ -57,13 +57,13 @@ func (p *program) dev() *cobra.Command {
 		cfg.Origins = []string{"*"}
 		var lines string
 		for _, subject := range devSubjects {
-			token, err := issue(subject)
+			token, err := issue(subject, devTTL)
 			if err != nil {
 				return failure{err}
 			}
 			lines += fmt.Sprintf("token %s %s\n", subject, token)
 		}
-		page := demo.Page{Subjects: devSubjects[:], Token: issue, AnyHost: insecure}
+		page := demo.Page{Subjects: devSubjects[:], Token: issue, Life: devTTL, AnyHost: insecure}
 		return p.runNode(cmd.Context(), node{
 			engine:           cfg,
 			listen:           listen,
@@ -85,8 +85,20 @@ func devConfig(key auth.Key) (*config.Config, error) {
 		return nil, err
 	}
 	c.Auth.JWT.Keys = []config.Key{{Alg: key.Alg, Secret: string(key.Secret)}}
-	c.Rooms = map[string]config.Room{"*": config.DefaultRoom()}
+	c.Rooms = map[string]config.Room{"*": devRoom()}
 	return c, nil
+}
+
+// devRoom declares every room of dev: what the demo page needs, and any other
+// event as a kind that says nothing has it.
+func devRoom() config.Room {
+	r := config.DefaultRoom()
+	r.Presence = true
+	r.Events = map[string]config.Event{
+		"*":      {Delivery: "at_least_once", Lane: "interactive", Overflow: "reject"},
+		"cursor": {Delivery: "transient", Lane: "lossy", Overflow: "coalesce_latest", CoalesceBy: "session"},
+	}
+	return r
 }
 
 // isLoopback reports whether a listener on address is reached from this machine only.

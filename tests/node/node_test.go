@@ -14,25 +14,31 @@ import (
 	"time"
 )
 
-func TestClientsInNodeJS(t *testing.T) { script(t, "node.test.mjs") }
+func TestClientsInNodeJS(t *testing.T) { scripts(t, nil, "node.test.mjs") }
+
+// The page's client on its own, with sockets and a clock that the test holds.
+func TestTheDemoPagesClient(t *testing.T) {
+	page, err := filepath.Abs("../../cmd/pulse-node/internal/demo/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs(t, "node")
+	run(t.Context(), t, ".", []string{"PAGE=" + page}, "client.test.mjs")
+}
 
 func TestTheDemoPageInABrowser(t *testing.T) {
 	for _, name := range []string{"chromium", "google-chrome"} {
 		if browser, err := exec.LookPath(name); err == nil {
-			script(t, "browser.test.mjs", "CHROMIUM="+browser)
+			scripts(t, []string{"CHROMIUM=" + browser}, "browser.test.mjs", "slow.test.mjs")
 			return
 		}
 	}
 	t.Skip("no chromium is installed: the demo page is not tried in a browser")
 }
 
-// script runs one of the tests in Node.js against a node of its own.
-func script(t *testing.T, file string, env ...string) {
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed: %s is left out", tool, file)
-		}
-	}
+// scripts runs tests in Node.js against a node of their own.
+func scripts(t *testing.T, env []string, files ...string) {
+	needs(t, "node", "npm")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
@@ -44,10 +50,22 @@ func script(t *testing.T, file string, env ...string) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	env = append(env, startDev(ctx, t, dir)...)
-	run := exec.CommandContext(ctx, "node", "--test", "--test-timeout=60000", file)
-	run.Dir, run.Env = dir, append(os.Environ(), env...)
-	if out, err := run.CombinedOutput(); err != nil {
+	run(ctx, t, dir, append(env, startDev(ctx, t, dir)...), files...)
+}
+
+func needs(t *testing.T, tools ...string) {
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+}
+
+func run(ctx context.Context, t *testing.T, dir string, env []string, files ...string) {
+	t.Helper()
+	c := exec.CommandContext(ctx, "node", append([]string{"--test", "--test-timeout=60000"}, files...)...)
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -11,7 +11,8 @@ import (
 // Kind returns the kind of that name that r declares.
 func (r Room) Kind(name string) room.Kind {
 	k := room.Kind{
-		Name:         name,
+		Name:     name,
+		Presence: r.Presence, PresenceLimit: r.PresenceLimit,
 		History:      room.History{Events: r.History.Events, Age: r.History.Age, Bytes: int64(r.History.Bytes)},
 		NoHistory:    r.History.Events == 0,
 		DedupWindow:  r.DedupWindow,

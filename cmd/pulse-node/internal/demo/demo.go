@@ -1,5 +1,6 @@
-// Package demo is the page of pulse-node dev: a chat between browser windows
-// that shows what the node does when a connection is lost.
+// Package demo is the page of pulse-node dev: rooms with a chat, presence and
+// live cursors between browser windows, which shows what the node does when a
+// connection is lost, and when somebody reads too slowly.
 //
 // Page.Handler serves the page's own files and the tokens it asks for, and hands
 // every other request on. Tokens go to the page's own origin only. The package
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 )
 
 //go:embed page
@@ -26,8 +28,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 type Page struct {
 	// Subjects may be chosen on the page.
 	Subjects []string
-	// Token returns a token for one of them.
-	Token func(subject string) (string, error)
+	// Token returns a token for one of them that is good for so long, at most Life.
+	Token func(subject string, life time.Duration) (string, error)
+	Life  time.Duration
 	// AnyHost serves the page under any name. Otherwise only under names of
 	// this machine, so that no web site can reach it by pointing its own name here.
 	AnyHost bool
@@ -39,12 +42,19 @@ func (p Page) Handler(next http.Handler) http.Handler {
 	if err != nil {
 		panic(err) // the folder is part of the program
 	}
+	names, err := fs.Glob(page, "*")
+	if err != nil {
+		panic(err)
+	}
 	static := http.FileServerFS(page)
 	mux := http.NewServeMux()
-	for _, pattern := range []string{"GET /{$}", "GET /demo.css", "GET /client.js", "GET /page.js"} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+	for _, name := range append(names, "{$}") {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			h := w.Header()
 			h.Set("Content-Security-Policy", policy)
+			// Alone in its process, the page may share memory with its worker.
+			h.Set("Cross-Origin-Opener-Policy", "same-origin")
+			h.Set("Cross-Origin-Embedder-Policy", "require-corp")
 			h.Set("Cache-Control", "no-cache")
 			h.Set("Referrer-Policy", "no-referrer")
 			h.Set("X-Content-Type-Options", "nosniff")
@@ -68,7 +78,16 @@ func (p Page) serveToken(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	token, err := p.Token(subject)
+	life := p.Life
+	if text := r.URL.Query().Get("ttl"); text != "" {
+		asked, err := time.ParseDuration(text)
+		if err != nil || asked <= 0 || asked > p.Life {
+			http.Error(w, "ttl is a duration such as 30s", http.StatusBadRequest)
+			return
+		}
+		life = asked
+	}
+	token, err := p.Token(subject, life)
 	if err != nil {
 		http.Error(w, "no token", http.StatusInternalServerError)
 		return

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func get(t *testing.T, p Page, url string, header ...string) *http.Response {
@@ -32,14 +33,16 @@ func body(t *testing.T, r *http.Response) string {
 }
 
 func testPage() Page {
-	return Page{Subjects: []string{"alice"}, Token: func(s string) (string, error) { return "token-of-" + s, nil }}
+	return Page{Subjects: []string{"alice"}, Life: time.Hour, Token: func(s string, life time.Duration) (string, error) {
+		return "token-of-" + s + "-for-" + life.String(), nil
+	}}
 }
 
 func TestTokensGoToThePageOnly(t *testing.T) {
 	open := testPage()
 	open.AnyHost = true
 	broken := testPage()
-	broken.Token = func(string) (string, error) { return "", errors.New("secret detail") }
+	broken.Token = func(string, time.Duration) (string, error) { return "", errors.New("secret detail") }
 	tests := []struct {
 		rule   string
 		page   Page
@@ -55,6 +58,10 @@ func TestTokensGoToThePageOnly(t *testing.T) {
 		{"a name that was pointed here", testPage(), "http://evil.example:8080/demo/token/alice", []string{"Sec-Fetch-Site", "same-origin"}, 403},
 		{"any name, where that was asked for", open, "http://host.example:8080/demo/token/alice", nil, 200},
 		{"a subject that is not offered", testPage(), "http://localhost/demo/token/root", nil, 404},
+		{"one for less long", testPage(), "http://localhost/demo/token/alice?ttl=30s", nil, 200},
+		{"one for longer", testPage(), "http://localhost/demo/token/alice?ttl=2h", nil, 400},
+		{"one that is over", testPage(), "http://localhost/demo/token/alice?ttl=-1s", nil, 400},
+		{"one for no time that can be read", testPage(), "http://localhost/demo/token/alice?ttl=30", nil, 400},
 		{"no token to be had", broken, "http://localhost/demo/token/alice", nil, 500},
 	}
 	for _, tt := range tests {
@@ -63,6 +70,13 @@ func TestTokensGoToThePageOnly(t *testing.T) {
 			text := body(t, r)
 			if r.StatusCode != tt.status || strings.Contains(text, "token-of-alice") != (tt.status == 200) || strings.Contains(text, "detail") {
 				t.Errorf("%d %s", r.StatusCode, text)
+			}
+			want := "for-1h0m0s"
+			if strings.Contains(tt.url, "ttl") {
+				want = "for-30s"
+			}
+			if tt.status == 200 && !strings.Contains(text, want) {
+				t.Errorf("%s, want one %s", text, want)
 			}
 			if r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("headers %v", r.Header)
@@ -73,7 +87,8 @@ func TestTokensGoToThePageOnly(t *testing.T) {
 
 func TestPageKeepsToItsOwnPolicy(t *testing.T) {
 	for url, kind := range map[string]string{
-		"/": "text/html", "/demo.css": "text/css", "/client.js": "text/javascript", "/page.js": "text/javascript",
+		"/": "text/html", "/demo.css": "text/css", "/page.js": "text/javascript", "/client.js": "text/javascript",
+		"/worker.js": "text/javascript", "/room.js": "text/javascript", "/cursors.js": "text/javascript",
 	} {
 		r := get(t, testPage(), url)
 		text := body(t, r)
@@ -82,6 +97,9 @@ func TestPageKeepsToItsOwnPolicy(t *testing.T) {
 		}
 		if !strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: no policy", url)
+		}
+		if r.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" || r.Header.Get("Cross-Origin-Embedder-Policy") != "require-corp" {
+			t.Errorf("%s: not alone in its process", url)
 		}
 		// What the policy would block, or what could turn text into markup.
 		for _, bad := range []string{`https?://[a-z]`, `<script>`, `\son[a-z]+="`, `\sstyle="`, `innerHTML`, `insertAdjacentHTML`, `document\.write`, `\beval\b`, `@import`, `url\(`} {
