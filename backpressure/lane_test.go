@@ -6,7 +6,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for p := range Policy(policies) {
+	for p := range Policy(Policies) {
 		if got, ok := ParsePolicy(p.String()); !ok || got != p {
 			t.Errorf("ParsePolicy(%q) = %v, %v", p, got, ok)
 		}
@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 	if len(seen) != Lanes+outcomes || seen[""] || seen["unknown"] {
 		t.Errorf("names are missing or double: %v", seen)
 	}
-	for _, name := range []string{Lane(Lanes).String(), Policy(policies).String(), Outcome(outcomes).String()} {
+	for _, name := range []string{Lane(Lanes).String(), Policy(Policies).String(), Outcome(outcomes).String()} {
 		if name != "unknown" {
 			t.Errorf("%q for what does not exist", name)
 		}

@@ -13,14 +13,15 @@ const (
 	// RequireAck bounds what a member is sent by a window of unacknowledged events, which its owner keeps. In a lane it acts as Reject.
 	RequireAck
 
-	policies = 4
+	// Policies is the number of policies.
+	Policies = 4
 )
 
-var policyNames = [policies]string{"reject", "drop_oldest", "coalesce_latest", "require_ack"}
+var policyNames = [Policies]string{"reject", "drop_oldest", "coalesce_latest", "require_ack"}
 
 // String is the policy's name in configuration.
 func (p Policy) String() string {
-	if p < policies {
+	if p < Policies {
 		return policyNames[p]
 	}
 	return "unknown"

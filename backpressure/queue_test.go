@@ -75,7 +75,7 @@ func TestQueueModel(t *testing.T) {
 			e := entry{Item: i, Size: rnd.IntN(40), Key: uint64(rnd.IntN(12)), Expires: int64(rnd.IntN(3) * rnd.IntN(4000))}
 			switch rnd.IntN(12) {
 			case 0, 1, 2, 3, 4:
-				p := Policy(rnd.IntN(policies))
+				p := Policy(rnd.IntN(Policies))
 				o, removed := q.Push(e, p, nil)
 				wantO, wantRemoved := n.push(e, p)
 				if o != wantO || !slices.Equal(removed, wantRemoved) {

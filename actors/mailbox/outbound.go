@@ -25,9 +25,11 @@ type OutboundConfig struct {
 	Items int // frames that may wait for one session, replies apart
 	Bytes int // their bytes
 
-	// Dropped counts a frame that a member did not get, for its policy or its
-	// deadline. Optional; called under a lock, so it only counts.
-	Dropped func(lane backpressure.Lane, p backpressure.Policy, o backpressure.Outcome)
+	// Unacked is how many require_ack events a membership is sent beyond what it
+	// has acknowledged.
+	Unacked int
+
+	Counts OutboundCounts // of all of them
 
 	queues sync.Pool // of *outLanes, so that an idle session holds none
 }
@@ -43,8 +45,12 @@ type OutboundConfig struct {
 // follows its end, whatever lane it is in.
 //
 // Bounds: Items and Bytes over all lanes, MaxOwed replies and ControlItems other
-// control frames beside. A buffered event that does not fit leaves its slot
-// behind: the drain then asks the room for more whenever the queue is under half.
+// control frames beside. What does not fit goes down a ladder: events that are
+// kept nowhere give way, the lossy lane's first, then the bulk lane's; a buffered
+// event that does not fit even so leaves its slot behind, and the drain asks the
+// room for more whenever the queue is under half. A slot whose window of
+// unacknowledged events is full is left behind likewise, and asks when it
+// acknowledges.
 type Outbound struct {
 	// immutable after Init
 	cfg     *OutboundConfig
@@ -119,6 +125,7 @@ const (
 	unasked         // a control frame that answers nothing reserved
 	reply           // gives its reservation back when it goes out
 	passing         // an event that later ones may push out: drop_oldest
+	spare           // another event of the bulk or lossy lane that is kept nowhere
 )
 
 // markBit makes an entry of any kind open its generation.
@@ -132,7 +139,8 @@ type outSlot struct {
 	gen    uint32 // generation that the slot is of now
 	opened uint32 // generation whose mark has gone out
 	behind bool
-	asked  bool // want was raised and not yet answered
+	asked  bool       // want was raised and not yet answered
+	acks   *ackWindow // nil: nothing was sent that is to be acknowledged
 }
 
 // Seat names a membership to an Outbound.
@@ -189,11 +197,12 @@ func (o *Outbound) Stuffed() bool {
 // Open sends the first frame and lets the rest follow. The given seats count as
 // opened by it.
 func (o *Outbound) Open(first *codec.Frame, seats []Seat) {
+	made := first.In(o.framing)
 	o.mu.Lock()
 	for _, s := range seats {
 		o.slots[s.Slot].opened = max(o.slots[s.Slot].opened, s.Gen)
 	}
-	o.first = &leading{frame: first, next: o.first}
+	o.first = &leading{frame: made, next: o.first}
 	o.state &^= corked
 	run := o.schedule()
 	o.mu.Unlock()
@@ -228,6 +237,7 @@ func (o *Outbound) vacate(slot uint16, next outSlot) {
 	if s.behind {
 		o.behind--
 	}
+	o.absolve(s)
 	next.opened = s.opened
 	*s = next
 	o.withheld.told(slot)
@@ -269,6 +279,7 @@ func (o *Outbound) end() {
 	}
 	o.behind = 0
 	for i := range o.slots {
+		o.absolve(&o.slots[i])
 		o.slots[i] = outSlot{}
 	}
 	if o.sole.waits() {

@@ -52,7 +52,7 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 	buf = t.Buffer[:0]
 	for ; o.first != nil && !t.Control && frames < scheduler.WriteFrames; o.first = o.first.next {
-		buf = append(buf, o.first.frame.Bytes(o.framing)...)
+		buf = append(buf, o.first.frame.Bytes()...)
 		frames++
 		o.led()
 	}
@@ -91,7 +91,7 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 		o.popped(e)
 		q.Drop()
 		if expired {
-			o.dropped(l, 0, backpressure.Expired)
+			o.cfg.Counts.Expired[l].Add(1)
 		}
 		if !passes {
 			continue
@@ -120,7 +120,7 @@ func (o *Outbound) gatherSole(t *scheduler.Turn, buf []byte, frames int) ([]byte
 	o.popped(&e.Entry)
 	o.sole = soleEntry{}
 	if expired {
-		o.dropped(e.lane, 0, backpressure.Expired)
+		o.cfg.Counts.Expired[e.lane].Add(1)
 	}
 	if !passes {
 		return buf, frames
@@ -200,8 +200,8 @@ func (o *Outbound) progress() bool {
 	return false
 }
 
-// asks raises the wants of slots that are behind, when the queue is under half,
-// and unlocks mu.
+// asks raises the wants of slots that are behind and may be sent something, when
+// the queue is under half, and unlocks mu.
 func (o *Outbound) asks() {
 	if o.behind == 0 || o.items > o.cfg.Items/2 || o.bytes > o.cfg.Bytes/2 {
 		o.mu.Unlock()
@@ -216,7 +216,7 @@ func (o *Outbound) asks() {
 	asks := few[:0]
 	for i := range o.slots {
 		s := &o.slots[i]
-		if s.behind && !s.asked {
+		if s.behind && !s.asked && !o.barred(s) {
 			s.asked = true
 			asks = append(asks, ask{s.room, s.signal, s.want})
 		}

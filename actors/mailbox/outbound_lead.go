@@ -6,7 +6,7 @@ import "github.com/yaza-dev/pulse/codec"
 // replies that nothing which follows from them may overtake, in whatever lane it
 // is. Beside the welcome there are at most MaxOwed, since each has a reservation.
 type leading struct {
-	frame *codec.Frame
+	frame *codec.Encoded
 	owed  bool // gives its reservation back when it goes out
 	next  *leading
 }
@@ -15,6 +15,7 @@ type leading struct {
 // everything that waits and everything that is pushed from now on, but behind the
 // first frame.
 func (o *Outbound) Lead(f *codec.Frame) {
+	frame := f.In(o.framing)
 	o.mu.Lock()
 	if o.state.has(ended) {
 		o.owed.Add(-1)
@@ -25,7 +26,7 @@ func (o *Outbound) Lead(f *codec.Frame) {
 	for *last != nil {
 		last = &(*last).next
 	}
-	*last = &leading{frame: f, owed: true}
+	*last = &leading{frame: frame, owed: true}
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {

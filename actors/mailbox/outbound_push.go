@@ -14,6 +14,9 @@ type Delivery struct {
 	Lane     backpressure.Lane
 	Policy   backpressure.Policy
 	Buffered bool
+	// Acks: the kind of the room has require_ack events, and this, a buffered one,
+	// moves what the member may acknowledge.
+	Acks bool
 }
 
 // Run is consecutive events on their way to the members of a room.
@@ -34,12 +37,18 @@ const (
 // is how many buffered ones are done with; full says that the next one did not
 // fit and that the slot is behind from here on.
 func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, run Run, live bool) (posted int, full bool) {
+	whole := run.Whole != nil && live && !seat.NoEcho
+	if whole {
+		run.Whole.In(o.framing)
+	} else {
+		o.encode(run.Events, live)
+	}
 	o.mu.Lock()
 	if o.state.has(finishing | ended) {
 		o.mu.Unlock()
 		return 0, false
 	}
-	if run.Whole != nil && live && !seat.NoEcho && o.offerWhole(seat, &run) {
+	if whole && o.offerWhole(seat, &run) {
 		posted = len(run.Events)
 	} else {
 		posted, full = o.offerEach(seat, run.Events, live)
@@ -54,12 +63,26 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, r
 	return posted, full
 }
 
+// encode makes the bytes of what is about to be offered. Nothing is encoded under
+// mu: it takes time, and a panic in it must leave the queue as it is.
+func (o *Outbound) encode(events []Delivery, live bool) {
+	for i := range events {
+		if live || !events[i].Buffered {
+			events[i].Event.In(o.framing)
+		}
+	}
+}
+
 // offerWhole pushes a run as one entry. False: it does not fit as one.
 func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
 	whole := run.Whole.In(o.framing)
 	size := len(whole.Bytes())
-	if !o.charge(len(run.Events), size) {
+	acks := run.Events[0].Acks
+	if acks && !o.allows(seat, unacked(run.Events)) || !o.charge(len(run.Events), size) {
 		return false
+	}
+	if acks {
+		o.await(seat, run.Events)
 	}
 	o.enter(run.Events[0].Lane, backpressure.Entry[outEntry]{
 		Item: outEntry{frame: whole, slot: seat.Slot + 1, gen: seat.Gen, more: uint8(len(run.Events) - 1)}, Size: size,
@@ -72,7 +95,7 @@ func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted in
 		d := &events[i]
 		if seat.NoEcho && d.Event.Session == o.session {
 			if d.Buffered && live && !full {
-				o.withheld.keep(o, seat, d.Event.Position)
+				o.keepBack(seat, d)
 				posted++
 			}
 			continue
@@ -84,7 +107,7 @@ func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted in
 		if !live || full {
 			continue
 		}
-		if full = !o.offer(seat, d); !full {
+		if full = !o.offerBuffered(seat, events[i:i+1], true); !full {
 			posted++
 		}
 	}
@@ -94,10 +117,36 @@ func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted in
 	return posted, full
 }
 
+// offerBuffered pushes a buffered event, if window and queue have place for it.
+// live: the slot is left behind if not, which counts.
+func (o *Outbound) offerBuffered(seat Seat, one []Delivery, live bool) bool {
+	d, refused := &one[0], &o.cfg.Counts.Behind
+	ok := !d.Acks || o.allows(seat, unacked(one))
+	if !ok {
+		refused = &o.cfg.Counts.Unacked
+	}
+	if ok = ok && o.offer(seat, d); ok && d.Acks {
+		o.await(seat, one)
+	}
+	if !ok && live {
+		refused.Add(1)
+	}
+	return ok
+}
+
+// keepBack passes over a buffered event of the session's own.
+func (o *Outbound) keepBack(seat Seat, d *Delivery) {
+	o.withheld.keep(o, seat, d.Event.Position)
+	if s := o.seated(seat); s != nil && s.acks != nil {
+		s.acks.last = d.Event.Position
+	}
+}
+
 // Feed answers a want with the events that come next for a slot that is behind.
 // head: they reach the room's newest, so that the slot is live again if all fit.
 // posted is how many did.
 func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, events []Delivery, head bool) (posted int, live bool) {
+	o.encode(events, true)
 	o.mu.Lock()
 	if o.state.has(finishing | ended) {
 		o.mu.Unlock()
@@ -106,12 +155,13 @@ func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, even
 	for i := range events {
 		d := &events[i]
 		if seat.NoEcho && d.Event.Session == o.session {
-			o.withheld.keep(o, seat, d.Event.Position)
-		} else if !o.offer(seat, d) {
+			o.keepBack(seat, d)
+		} else if !o.offerBuffered(seat, events[i:i+1], false) {
 			break
 		}
 		posted++
 	}
+	o.cfg.Counts.Fed.Add(uint64(posted))
 	live = head && posted == len(events)
 	o.setBehind(seat, !live)
 	run := o.schedule()
@@ -143,7 +193,8 @@ func (o *Outbound) Reply(t *scheduler.Turn, lane backpressure.Lane, f *codec.Fra
 }
 
 // Mark sends a frame that ends or re-bases a membership: left, reset. It has its
-// place by being one a membership at a time.
+// place by being one a membership at a time. What was sent before it needs no
+// acknowledgement any more.
 func (o *Outbound) Mark(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat) {
 	o.pushReserved(t, lane, f, seat, plain|markBit)
 }
@@ -161,13 +212,14 @@ func (o *Outbound) Refuse(f *codec.Frame) {
 }
 
 func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
+	frame := f.In(o.framing)
 	o.mu.Lock()
 	if o.control >= limit || o.state.has(ended) {
 		o.mu.Unlock()
 		return false
 	}
 	o.control++
-	o.push(backpressure.Control, f, Seat{}, unasked)
+	o.push(backpressure.Control, frame, Seat{}, unasked)
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
@@ -177,6 +229,7 @@ func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
 }
 
 func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
+	frame := f.In(o.framing)
 	o.mu.Lock()
 	if o.state.has(ended) {
 		if kind&^markBit == reply {
@@ -185,9 +238,12 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 		o.mu.Unlock()
 		return
 	}
-	o.push(lane, f, seat, kind)
+	o.push(lane, frame, seat, kind)
 	if kind == plain|markBit {
 		o.withheld.told(seat.Slot)
+		if s := o.seated(seat); s != nil {
+			o.absolve(s)
+		}
 	}
 	run := o.schedule()
 	o.mu.Unlock()
@@ -203,8 +259,7 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 }
 
 // push appends past the bounds. Under mu.
-func (o *Outbound) push(lane backpressure.Lane, f *codec.Frame, seat Seat, kind outKind) {
-	frame := f.In(o.framing)
+func (o *Outbound) push(lane backpressure.Lane, frame *codec.Encoded, seat Seat, kind outKind) {
 	size := len(frame.Bytes())
 	e := backpressure.Entry[outEntry]{Item: outEntry{frame: frame, kind: kind}, Size: size}
 	if kind != unasked {
@@ -244,30 +299,29 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	if d.Policy == backpressure.CoalesceLatest && d.Key != 0 {
 		// Of another room, or to a later membership, it is another event.
 		e.Key = d.Key ^ uint64(seat.Slot)<<1 ^ uint64(seat.Gen)<<17
-		if older, found := o.replace(d.Lane, e); found {
-			o.dropped(d.Lane, d.Policy, older)
-			return older == backpressure.Coalesced
+		if replaced, found := o.replace(d.Lane, e); replaced {
+			o.cfg.Counts.Coalesced[d.Lane].Add(1)
+			return true
+		} else if found {
+			o.cfg.Counts.Dropped[d.Lane][d.Policy].Add(1)
+			return false
 		}
 	}
-	if d.Policy == backpressure.DropOldest {
+	switch {
+	case d.Policy == backpressure.DropOldest:
 		e.Item.kind = passing
+	case !d.Buffered && d.Lane >= backpressure.Bulk:
+		e.Item.kind = spare
 	}
 	// An empty queue takes one whatever the ledger says, so that a member who
 	// drains always gets on.
 	for (o.items > 0 || o.state.has(parked)) && !o.charge(1, size) {
-		o.dropped(d.Lane, d.Policy, backpressure.Backpressured)
-		// Replies, buffered events and whatever else was promised its place share
-		// the lane, and stay.
-		if d.Policy != backpressure.DropOldest {
+		if !o.giveWay(d) {
+			if !d.Buffered {
+				o.cfg.Counts.Dropped[d.Lane][d.Policy].Add(1)
+			}
 			return false
 		}
-		lane := &o.queues().lane[d.Lane]
-		old := lane.Front()
-		if old == nil || old.Item.kind != passing {
-			return false
-		}
-		o.popped(old)
-		lane.Drop()
 	}
 	if o.items == 0 {
 		o.force(size)
@@ -276,26 +330,54 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	return true
 }
 
-// replace puts an event in the place of the one with its key that still waits, be
-// the queue full or not. The outcome is what became of the older one: Coalesced,
-// or Backpressured if it stays because the newer does not fit in its place.
-func (o *Outbound) replace(lane backpressure.Lane, e backpressure.Entry[outEntry]) (outcome backpressure.Outcome, found bool) {
+// giveWay takes one waiting event out in favour of d: what is kept nowhere, for an
+// event that is kept or that somebody waits for, else what d's own policy lets go.
+// Only the front of a lane is looked at: replies, buffered events and whatever else
+// was promised its place may share it, and stay. False: there is none.
+func (o *Outbound) giveWay(d *Delivery) bool {
 	if o.items == 0 {
-		return 0, false
+		return false
 	}
-	old, found, done := o.queues().lane[lane].Replace(e, o.cfg.Bytes-o.bytes)
-	if !done {
-		return backpressure.Backpressured, found
+	if d.Buffered || d.Lane == backpressure.Interactive {
+		for l := backpressure.Lossy; l >= backpressure.Bulk; l-- {
+			if o.takeOut(l, passing) || o.takeOut(l, spare) {
+				o.cfg.Counts.Shed[l].Add(1)
+				return true
+			}
+		}
 	}
-	o.popped(&old)
-	o.force(e.Size)
-	return backpressure.Coalesced, true
+	if d.Policy == backpressure.DropOldest && o.takeOut(d.Lane, passing) {
+		o.cfg.Counts.Dropped[d.Lane][d.Policy].Add(1)
+		return true
+	}
+	return false
 }
 
-func (o *Outbound) dropped(l backpressure.Lane, p backpressure.Policy, out backpressure.Outcome) {
-	if o.cfg.Dropped != nil {
-		o.cfg.Dropped(l, p, out)
+// takeOut drops the front of a lane if it is of that kind.
+func (o *Outbound) takeOut(l backpressure.Lane, kind outKind) bool {
+	lane := &o.queues().lane[l]
+	front := lane.Front()
+	if front == nil || front.Item.kind != kind {
+		return false
 	}
+	o.popped(front)
+	lane.Drop()
+	return true
+}
+
+// replace puts an event in the place of the one with its key that still waits, be
+// the queue full or not. found and not replaced: the newer does not fit there, and
+// the older stays.
+func (o *Outbound) replace(lane backpressure.Lane, e backpressure.Entry[outEntry]) (replaced, found bool) {
+	if o.items == 0 {
+		return false, false
+	}
+	old, found, replaced := o.queues().lane[lane].Replace(e, o.cfg.Bytes-o.bytes)
+	if replaced {
+		o.popped(&old)
+		o.force(e.Size)
+	}
+	return replaced, found
 }
 
 func (o *Outbound) setBehind(seat Seat, behind bool) {

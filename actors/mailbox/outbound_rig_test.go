@@ -22,7 +22,6 @@ type outRig struct {
 	room    *Mailbox
 	wants   recorder // what the room was told
 	slots   [4]Signal
-	drops   []string
 }
 
 // lines frames documents as lines of JSON.
@@ -35,9 +34,7 @@ func newOutRig(t *testing.T, items, size int) *outRig {
 	r := &outRig{account: backpressure.NewAccount(nil, 0)}
 	r.rig = newRig(t, 64, func(c *options) { c.Sink = &r.out })
 	r.wire.limit = 1 << 30
-	cfg := &OutboundConfig{Items: items, Bytes: size, Dropped: func(l backpressure.Lane, p backpressure.Policy, o backpressure.Outcome) {
-		r.drops = append(r.drops, fmt.Sprint(l, " ", p, " ", o))
-	}}
+	cfg := &OutboundConfig{Items: items, Bytes: size, Unacked: 4}
 	r.out.Init(cfg, &r.wire, lines, r.account, r.m, "me")
 
 	r.room = New(&Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 1, Bytes: 1}, nil)
@@ -116,6 +113,26 @@ func event(name string, l backpressure.Lane, options ...eventOption) Delivery {
 	return d
 }
 
+// lost is what the counts say, each as often as it was counted: "bulk shed",
+// "lossy drop_oldest".
+func (r *outRig) lost() (list []string) {
+	c := &r.out.cfg.Counts
+	add := func(n uint64, what ...any) {
+		for range n {
+			list = append(list, fmt.Sprint(what...))
+		}
+	}
+	for l := range backpressure.Lane(backpressure.Lanes) {
+		for p := range backpressure.Policy(backpressure.Policies) {
+			add(c.Dropped[l][p].Load(), l, " ", p)
+		}
+		add(c.Coalesced[l].Load(), l, " coalesced")
+		add(c.Shed[l].Load(), l, " shed")
+		add(c.Expired[l].Load(), l, " expired")
+	}
+	return list
+}
+
 // deliver is one Deliver to a live member.
 func (r *outRig) deliver(s Seat, events ...Delivery) (posted int, full bool) {
 	r.push(func(t *scheduler.Turn) { posted, full = r.out.Deliver(t, r.room.Flow(), s, Run{Events: events}, true) })
@@ -137,7 +154,13 @@ func (r *outRig) written() []string {
 func (r *outRig) balanced() {
 	r.t.Helper()
 	o := &r.out
-	if want := int64(o.charged)*backpressure.EntryBytes + o.held; r.account.Used() != want {
+	entries := o.charged
+	for i := range o.slots {
+		if w := o.slots[i].acks; w != nil {
+			entries += w.booked
+		}
+	}
+	if want := int64(entries)*backpressure.EntryBytes + o.held; r.account.Used() != want {
 		r.t.Fatalf("ledger %d, the queue booked %d", r.account.Used(), want)
 	}
 	if o.items > o.charged {

@@ -189,7 +189,7 @@ func TestOutboundOverflowByPolicy(t *testing.T) {
 			r.deliver(seat(0, 2), c.push...)
 			r.balanced()
 			want(t, "written", strings.Join(r.written(), " "), c.want)
-			want(t, "dropped", len(r.drops), c.drops)
+			want(t, "dropped", len(r.lost()), c.drops)
 			r.ended()
 		})
 	}
@@ -249,7 +249,7 @@ func TestOutboundExpiredEventsAreDroppedUnsent(t *testing.T) {
 	r.deliver(seat(0, 2), event("a", lossy, until(50)), event("b", lossy, until(200)), event("c", lossy))
 	r.now = 100
 	want(t, "written", r.written(), []string{"b", "c"})
-	want(t, "dropped", r.drops, []string{"lossy reject expired"})
+	want(t, "dropped", r.lost(), []string{"lossy expired"})
 	r.ended()
 }
 

@@ -34,9 +34,14 @@ func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room stri
 	o.mu.Lock()
 	w := o.withheld
 	p, there := w.at[seat.Slot]
+	o.mu.Unlock()
+	var f *codec.Encoded
+	if there {
+		f = codec.NewFrame(&codec.PositionFrame{Room: room, Position: p}).In(o.framing)
+	}
+	o.mu.Lock()
 	run := false
-	if there && !o.state.has(finishing|ended) {
-		f := codec.NewFrame(&codec.PositionFrame{Room: room, Position: p}).In(o.framing)
+	if there && w.at[seat.Slot] == p && !o.state.has(finishing|ended) { // else later, of where it stands then
 		if size := len(f.Bytes()); o.charge(1, size) {
 			o.enter(lane, backpressure.Entry[outEntry]{
 				Item: outEntry{frame: f, slot: seat.Slot + 1, gen: seat.Gen}, Size: size,
