@@ -2,6 +2,7 @@
 // sockets and a clock that the test holds: what it does about each way in which a
 // connection can end.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { beforeEach, mock, test } from 'node:test';
 
 class Socket {
@@ -15,7 +16,8 @@ class Socket {
   hear(frame) { this.onmessage({ data: JSON.stringify(frame) }); }
 }
 globalThis.WebSocket = Socket;
-const { Client } = await import(`file://${process.env.PAGE}/client.js`);
+const source = await readFile(`${process.env.PAGE}/client.js`, 'utf8');
+const { Client } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 let told, tokens, inSight;
 const last = () => Socket.all.at(-1);
