@@ -189,12 +189,9 @@ func (s *keySet) get() (keyring, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("auth: the key set's answer has status %d", resp.StatusCode)
 	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxSetBytes+1))
+	text, err := io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxSetBytes))
 	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxSetBytes {
-		return nil, fmt.Errorf("auth: the key set has over %d bytes", maxSetBytes)
+		return nil, fmt.Errorf("auth: the key set cannot be read, of at most %d bytes: %w", maxSetBytes, err)
 	}
 	return parseKeySet(text)
 }

@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,17 +137,21 @@ func TestKeySetVerifiesEveryAlgorithm(t *testing.T) {
 
 func TestKeySetIsKeptAndRefreshed(t *testing.T) {
 	first, second := pairs()[ES256], pairs()["other "+ES256]
-	is := newIssuer(t, set(first.jwk("")), func(c *JWTConfig) { c.JWKS.Refresh = time.Minute })
+	is := newIssuer(t, set(first.jwk("")), func(c *JWTConfig) { c.JWKS.Refresh = 30 * time.Second })
 	is.want(t, "the first token fetches", first.plain(), nil, 1)
 	is.serve(set(second.jwk("")))
-	is.skip(59 * time.Second)
+	is.skip(29 * time.Second)
 	is.want(t, "not before its time", first.plain(), nil, 1)
 	is.skip(time.Second)
 	// Whose token makes the set be fetched again is still judged by the old one.
 	_ = authenticate(is.JWT, first.plain())
 	is.settle()
 	is.want(t, "the new set is there", second.named("x"), nil, 2)
-	is.want(t, "the old key is gone", first.token(`{"alg":"ES256"}`, claims("")), ErrUnauthenticated, 2)
+	is.want(t, "the old key is gone", first.plain(), ErrUnauthenticated, 2)
+	// Keys without names are for any token, so a name that none has is no reason
+	// to look for more.
+	is.skip(fetchPause)
+	is.want(t, "keys without names", second.named("y"), nil, 2)
 }
 
 func TestUnknownKidFetchesOnceAndNotAgainForAWhile(t *testing.T) {
@@ -223,7 +228,7 @@ func brokenAnswers() map[string]http.HandlerFunc {
 		"cut short":               text(`{"keys":[`),
 		"no key that can be used": text(set(symmetric)),
 		"huge":                    text(`{"pad":"` + strings.Repeat("x", maxSetBytes) + `","keys":[]}`),
-		"too many keys":           text(set(strings.Split(strings.Repeat(`{}|`, maxSetKeys)+`{}`, "|")...)),
+		"too many keys":           text(set(slices.Repeat([]string{pairs()[EdDSA].jwk("")}, maxSetKeys+1)...)),
 		"a broken connection":     func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
 		"redirected in a circle":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", 302) },
 		"redirected to file": func(w http.ResponseWriter, r *http.Request) {
@@ -247,6 +252,19 @@ func TestRedirectWithinTheHostIsFollowed(t *testing.T) {
 		fmt.Fprint(w, set(p.jwk("")))
 	})
 	is.want(t, "moved", p.plain(), nil, 1)
+}
+
+func TestRedirectsEnd(t *testing.T) {
+	var asked atomic.Int32
+	is := newIssuer(t, "", nil)
+	is.handle(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+	})
+	is.want(t, "in a circle", pairs()[ES256].plain(), errNoKeys, 1)
+	if n := asked.Load(); n != 4 {
+		t.Errorf("%d requests", n)
+	}
 }
 
 func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
@@ -282,12 +300,19 @@ func TestConcurrentFirstUseIsOneFetch(t *testing.T) {
 		go func() { answers <- authenticate(is.JWT, token) }()
 	}
 	<-asked
+	is.skip(fetchPause) // enough for another one, if this one were not under way
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := is.Authenticate(ended, Credentials{Token: token}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who cannot wait: %v", err)
+	}
 	close(let)
 	for range clients {
 		if err := <-answers; err != nil {
 			t.Error(err)
 		}
 	}
+	is.settle()
 	if n := is.fetches.Load(); n != 1 {
 		t.Errorf("%d fetches", n)
 	}
@@ -326,11 +351,12 @@ func TestB106_AKeyEndpointThatHangsHoldsNobody(t *testing.T) {
 		t.Errorf("%d fetches", is.fetches.Load())
 	}
 	is.skip(time.Hour)
+	tried := is.set.tried
 	if err := authenticate(is.JWT, known.named("1")); !errors.Is(err, ErrUnauthenticated) { // it has expired
 		t.Error(err)
 	}
-	if err := authenticate(is.JWT, unknown.named("2")); !errors.Is(err, errNoKeys) || is.fetches.Load() != 2 {
-		t.Errorf("after Close: %v, %d fetches", err, is.fetches.Load())
+	if err := authenticate(is.JWT, unknown.named("2")); !errors.Is(err, errNoKeys) || is.set.tried != tried {
+		t.Errorf("after Close: %v, and a fetch is begun %v", err, is.set.tried != tried)
 	}
 }
 

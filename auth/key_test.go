@@ -15,6 +15,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,9 @@ func TestEachAlgorithmIsVerifiedByItsOwnKeyOnly(t *testing.T) {
 			err := authenticate(j, token)
 			if alg == key.Alg && err != nil {
 				t.Errorf("%s: %v", alg, err)
+			}
+			if n := len(j.keys.candidates(alg, "")); (n == 1) != (alg == key.Alg) {
+				t.Errorf("%s: %d keys for %s are tried", key.Alg, n, alg)
 			}
 			if alg != key.Alg && !errors.Is(err, ErrUnauthenticated) {
 				t.Errorf("%s by a key for %s: %v", alg, key.Alg, err)
@@ -222,6 +226,12 @@ func TestKeyThatCannotBeUsedIsRefusedWithWhatWouldBeRight(t *testing.T) {
 	p224 := must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))
 	x25519 := must(ecdh.X25519().GenerateKey(rand.Reader)).PublicKey()
 	public := func(key any) []byte { return toPEM("PUBLIC KEY", must(x509.MarshalPKIXPublicKey(key))) }
+	rsaPEM := func(n *big.Int, e int) []byte {
+		return toPEM("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&rsa.PublicKey{N: n, E: e}))
+	}
+	odd := func(bits uint) *big.Int {
+		return new(big.Int).Add(new(big.Int).Lsh(big.NewInt(1), bits-1), big.NewInt(1))
+	}
 	rs, es, ed := pairs()[RS256], pairs()[ES256], pairs()[EdDSA]
 	rsaPublic := rs.private.Public().(*rsa.PublicKey)
 	derRSA := x509.MarshalPKCS1PublicKey(rsaPublic)
@@ -250,8 +260,10 @@ func TestKeyThatCannotBeUsedIsRefusedWithWhatWouldBeRight(t *testing.T) {
 		{"an encrypted key", Key{Alg: RS256, PEM: toPEM("ENCRYPTED PRIVATE KEY", derRSA)}, "not encrypted"},
 		{"PEM of something else", Key{Alg: RS256, PEM: toPEM("PUBLIC KEY", []byte("hello"))}, "PUBLIC KEY: "},
 		{"RSA of 1024 bits", Key{Alg: RS256, PEM: public(&weak.PublicKey)}, "1024 bits; RS256 takes 2048 to 8192"},
-		{"RSA with an even exponent", Key{Alg: RS256, PEM: toPEM("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&rsa.PublicKey{N: rsaPublic.N, E: 2}))}, "exponent"},
-		{"RSA with the exponent 1", Key{Alg: RS256, PEM: toPEM("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(&rsa.PublicKey{N: rsaPublic.N, E: 1}))}, "exponent"},
+		{"RSA of 8200 bits", Key{Alg: RS256, PEM: rsaPEM(odd(8200), 65537)}, "8200 bits; RS256 takes 2048 to 8192"},
+		{"RSA with an even modulus", Key{Alg: RS256, PEM: rsaPEM(new(big.Int).Lsh(big.NewInt(1), 2050), 65537)}, "modulus"},
+		{"RSA with an even exponent", Key{Alg: RS256, PEM: rsaPEM(rsaPublic.N, 4)}, "exponent"},
+		{"RSA with the exponent 1", Key{Alg: RS256, PEM: rsaPEM(rsaPublic.N, 1)}, "exponent"},
 		{"P-384", Key{Alg: ES256, PEM: public(&p384.PublicKey)}, "P-384; ES256 takes P-256"},
 		{"P-224, private", Key{Alg: ES256, PEM: toPEM("EC PRIVATE KEY", must(x509.MarshalECPrivateKey(p224)))}, "P-224; ES256 takes P-256"},
 		{"ECDSA for RS256", Key{Alg: RS256, PEM: es.public}, "a key for ES256, not for RS256"},
