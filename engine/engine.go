@@ -92,7 +92,9 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		broker:   cfg.Broker,
 		queue:    backpressure.NewAccount(nil, cfg.Limits.QueueBytes),
 		replay:   backpressure.NewAccount(nil, cfg.Limits.ReplayBytes),
-		out:      &mailbox.OutboundConfig{Items: cfg.Limits.SessionQueueItems, Bytes: cfg.Limits.SessionQueueBytes},
+		out: &mailbox.OutboundConfig{
+			Items: cfg.Limits.SessionQueueItems, Bytes: cfg.Limits.SessionQueueBytes, Unacked: cfg.Limits.Unacked,
+		},
 		coalesce: message.NewCoalescer(),
 		closed:   make(chan struct{}),
 		tenants:  make(map[string]*node),
@@ -123,7 +125,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		e.presence = memory.NewPresence()
 	}
 	// Above those of an Engine that had the same Presence before.
-	e.generations.Store(uint64(time.Now().UnixNano()))
+	e.generations.Store(uint64(time.Now().UnixMicro()))
 	e.sockets = ws.NewHandler(ws.Config{
 		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout, Logger: cfg.Logger,
 	})
@@ -177,7 +179,7 @@ func (e *Engine) newTenant(name string) *node {
 		Broker: e.broker, Presence: e.presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(),
 		Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
-		Unacked: e.cfg.Limits.Unacked, Grace: max(0, e.cfg.Limits.PresenceGrace),
+		Grace:      max(0, e.cfg.Limits.PresenceGrace),
 		Generation: func() uint64 { return e.generations.Add(1) },
 	}
 	n.sessions = &session.Env{

@@ -16,7 +16,6 @@ const (
 	Gone                       // the session has ended
 	Lost                       // as Gone, but its client may come back
 	Forbid                     // the session has lost the right to be in the room
-	Acked                      // the client has acknowledged events: Acknowledged
 	Dropped                    // its join has left the room's mailbox unhandled, and was answered
 )
 
@@ -45,7 +44,6 @@ type Membership struct {
 	// atomic
 	leaveID atomic.Uint64
 	joined  atomic.Bool
-	acked   atomic.Pointer[codec.Position]
 
 	// Place is the room's own record of the member; owned by the room.
 	Place any
@@ -82,20 +80,6 @@ func (m *Membership) Lost() { m.room.Raise(&m.toRoom, Lost) }
 
 // Forbid tells the room that the session may not be in it any more.
 func (m *Membership) Forbid() { m.room.Raise(&m.toRoom, Forbid) }
-
-// Acknowledge tells the room that the client has processed everything up to p.
-func (m *Membership) Acknowledge(p codec.Position) {
-	m.acked.Store(&p)
-	m.room.Raise(&m.toRoom, Acked)
-}
-
-// Acknowledged is the last position that was acknowledged; false: none was.
-func (m *Membership) Acknowledged() (p codec.Position, ok bool) {
-	if last := m.acked.Load(); last != nil {
-		return *last, true
-	}
-	return p, false
-}
 
 // Dropped tells the room, if it goes on, that it will not see the join.
 func (m *Membership) Dropped() bool { return m.room.Raise(&m.toRoom, Dropped) }

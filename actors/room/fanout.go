@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
-	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/scheduler"
 )
@@ -24,11 +24,18 @@ type fanout struct {
 // busy: members are being served.
 func (f *fanout) busy() bool { return f.of > 0 }
 
-// buffered collects what the sequencer has handed out.
-func (f *fanout) buffered(events []*codec.Event, lane backpressure.Lane) {
+// appendBuffered appends deliveries of a kind's buffered events.
+func appendBuffered(dst []mailbox.Delivery, kind *message.Policy, events []*codec.Event) []mailbox.Delivery {
 	for _, e := range events {
-		f.next = append(f.next, mailbox.Delivery{Event: e, Lane: lane, Buffered: true})
+		d := mailbox.Delivery{Event: e, Lane: kind.Lane, Buffered: true, Acks: kind.Acks}
+		if kind.Acks {
+			if p := kind.Event(e.Name); p != nil { // else another node knows it, which has another declaration
+				d.Policy = p.Overflow
+			}
+		}
+		dst = append(dst, d)
 	}
+	return dst
 }
 
 // begin takes what was collected and freezes who gets it.

@@ -82,10 +82,7 @@ func (r *Room) feedFrom(m *member, page []*codec.Event) bool {
 			return true // at the head already, or left at once
 		}
 	}
-	batch := r.feedScratch[:0]
-	for _, e := range events {
-		batch = append(batch, mailbox.Delivery{Event: e, Lane: r.cfg.Policy.Lane, Buffered: true})
-	}
+	batch := appendBuffered(r.feedScratch[:0], r.cfg.Policy, events)
 	last := m.pos.Offset + uint64(len(events))
 	posted, now := m.Out.Feed(r.turn, r.mb.Flow(), m.Seat, batch, last == head.Offset)
 	m.pos.Offset += uint64(posted)
@@ -279,7 +276,7 @@ func (r *Room) take(events []*codec.Event) {
 		return
 	}
 	r.win.add(events, r.behind > 0 || len(r.waiting) > 0)
-	r.fanout.buffered(events, r.cfg.Policy.Lane)
+	r.fanout.next = appendBuffered(r.fanout.next, r.cfg.Policy, events)
 	if r.handler != nil {
 		r.handler.apply(r, events)
 	}

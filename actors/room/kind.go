@@ -132,6 +132,7 @@ func (k Kind) Policy() (*message.Policy, error) {
 			}
 			buffered, p.Lane = name, e.Lane
 		}
+		p.Acks = p.Acks || e.Overflow == backpressure.RequireAck
 		p.Events[name] = &e
 	}
 	return p, errors.Join(faults...)
@@ -152,7 +153,9 @@ func faultsOfEvent(e EventPolicy, noHistory bool) (faults []error) {
 			add("a buffered event cannot be dropped or coalesced")
 		}
 	case backpressure.RequireAck:
-		add("require_ack is not in this build")
+		if !buffered {
+			add("require_ack is for buffered events only")
+		}
 	}
 	if by, coalesces := e.CoalesceBy, e.Overflow == backpressure.CoalesceLatest; coalesces || by != "" {
 		if err := message.CheckCoalesceBy(by); err != nil {

@@ -43,9 +43,6 @@ type Env struct {
 	// MaxSnapshot is the largest snapshot, and list of members, that members are
 	// given, in bytes.
 	MaxSnapshot int
-	// Unacked is how many require_ack events a member is sent beyond what it has
-	// acknowledged.
-	Unacked int
 	// Grace is how long presence outlives a lost connection; 0: not at all.
 	Grace time.Duration
 	// Generation rises for every change that a room makes of Presence.

@@ -2,10 +2,10 @@ package session
 
 import "github.com/yaza-dev/pulse/codec"
 
-// ack hands an acknowledgement to the room. One that is about no membership means
-// nothing.
+// ack makes place in the window of a membership. One that is about no membership
+// means nothing.
 func (s *Session) ack(r *codec.Ack) {
-	if in := s.rooms.find(r.Room); in != nil && in.m.Policy.Acks {
-		in.m.Acknowledge(r.Position)
+	if in := s.rooms.find(r.Room); in != nil {
+		s.out.Acknowledge(in.m.Seat, r.Position)
 	}
 }

@@ -37,6 +37,7 @@ func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
 			SessionQueueItems: c.Session.Queue.Items,
 			SessionQueueBytes: int(c.Session.Queue.Bytes),
 			SessionMaxRooms:   c.Session.MaxRooms,
+			Unacked:           c.Session.Unacked,
 
 			MaxSessions:     c.Node.MaxSessions,
 			QueueBytes:      int64(c.Node.QueueBytes),

@@ -78,8 +78,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	}
 }
 
-// The example of a kind stands in comments. Without its require_ack, which is not
-// in this build, it must load.
+// The example of a kind stands in comments, and must load.
 func TestDocumentedExampleOfAKindLoads(t *testing.T) {
 	_, block, found := strings.Cut(documented(t), "# (example)\n#  chat:\n")
 	block, _, closed := strings.Cut(block, "\n\n")
@@ -87,10 +86,9 @@ func TestDocumentedExampleOfAKindLoads(t *testing.T) {
 		t.Fatal("docs/CONFIG.md has no example of a kind")
 	}
 	yaml := "rooms:\n  chat:\n" + regexp.MustCompile(`(?m)^#`).ReplaceAllString(block, "")
-	yaml = regexp.MustCompile(`(?m)^.*require_ack.*\n`).ReplaceAllString(yaml, "")
 	c := mustLoad(t, yaml, nil)
 	chat := c.Rooms["chat"]
-	if len(chat.Events) != 5 || chat.Events["cursor"].CoalesceBy != "session" || chat.History.Age != 5*time.Minute {
+	if len(chat.Events) != 6 || chat.Events["cursor"].CoalesceBy != "session" || chat.History.Age != 5*time.Minute {
 		t.Errorf("%+v", chat)
 	}
 }

@@ -109,7 +109,7 @@ type Session struct {
 	MaxRooms      int           `key:"max_rooms" default:"128" doc:"rooms joined at once"`
 	ResumeTTL     time.Duration `key:"resume_ttl" default:"5m" doc:"life of a session without a connection"`
 	PresenceGrace time.Duration `key:"presence_grace" default:"15s" zero:"leave at once" later:"*" doc:"before a lost session leaves"`
-	Unacked       int           `key:"unacked" default:"256" later:"*" doc:"require_ack events sent to one membership and not acknowledged"`
+	Unacked       int           `key:"unacked" default:"256" doc:"require_ack events sent to one membership and not acknowledged"`
 }
 
 // SessionQueue bounds what waits for one client.
