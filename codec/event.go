@@ -5,6 +5,7 @@ type Origin struct {
 	EID           string // unique per event
 	From, Session string // subject and session; empty when the server published
 	TS            int64  // ms since 1970
+	Secret        bool   // never compressed
 }
 
 // Event is one event of a room, and the frame that carries it to every member.
@@ -21,7 +22,7 @@ type Event struct {
 // NewEvent makes an event that has no position (yet).
 func NewEvent(topic Topic, name string, data Data, origin Origin) *Event {
 	e := &Event{Topic: topic, Name: name, Data: data, Origin: origin}
-	e.Frame.doc = e
+	e.Frame.doc, e.Frame.secret = e, origin.Secret
 	return e
 }
 

@@ -13,15 +13,19 @@ type Framing struct {
 	Protocol Protocol
 	// Wrap appends the transport's header and doc to dst; nil: doc as it is.
 	Wrap func(dst, doc []byte) []byte
+	// Plain is how frames go out that must not be compressed, where Wrap does that.
+	// Nil: Wrap compresses nothing.
+	Plain *Framing
 }
 
 // Frame is one server document and its bytes, which are made when the first
 // session of a framing needs them and then shared. It is immutable, and safe for
 // concurrent use.
 type Frame struct {
-	doc  Document                // immutable
-	made atomic.Pointer[Encoded] // list, only ever grown at its head, under mu
-	mu   sync.Mutex              // held while bytes are made, so that they are made once
+	doc    Document                // immutable
+	made   atomic.Pointer[Encoded] // list, only ever grown at its head, under mu
+	secret bool                    // immutable: never compressed
+	mu     sync.Mutex              // held while bytes are made, so that they are made once
 }
 
 // Encoded is a frame's bytes in one framing. It is immutable, and keeps nothing of
@@ -37,6 +41,10 @@ func (e *Encoded) Bytes() []byte { return e.bytes }
 
 // NewFrame makes a frame of a document that does not change any more.
 func NewFrame(d Document) *Frame { return &Frame{doc: d} }
+
+// NewSecretFrame makes a frame that is never compressed: its length would tell an
+// onlooker who can add to it what it holds.
+func NewSecretFrame(d Document) *Frame { return &Frame{doc: d, secret: true} }
 
 // Bundle makes one frame of several that go out together: its bytes are theirs,
 // one after the other, so that a queue has one entry and a write one copy for all
@@ -66,6 +74,9 @@ func (f *Frame) Bytes(fr *Framing) []byte { return f.In(fr).bytes }
 
 // In is Bytes for who keeps them.
 func (f *Frame) In(fr *Framing) *Encoded {
+	if f.secret && fr.Plain != nil {
+		fr = fr.Plain
+	}
 	if e := f.find(fr); e != nil {
 		return e
 	}

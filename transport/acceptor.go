@@ -30,6 +30,7 @@ type Request struct {
 	Remote   netip.Addr  // the socket's other end; not valid for transports without addresses
 	Secure   bool        // TLS ended in this process
 	Protocol string      // the negotiated protocol's name, named by the client or not
+	Held     int         // bytes that the connection holds beside its messages, for as long as it lives
 }
 
 // keptHeaders are what authenticators, origin rules and logs of a session need.

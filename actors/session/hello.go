@@ -87,15 +87,12 @@ func (o *opened) maybe() {
 
 func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {
 	c, l := s.cfg, s.cfg.Limits
-	w := &codec.Welcome{
-		Session: c.ID, ResumeTTL: l.ResumeTTL, Node: c.Node,
+	return &codec.Welcome{
+		Session: c.ID, Resume: s.resumeToken(), ResumeTTL: l.ResumeTTL, Resumed: c.Resumed, Node: c.Node,
 		Tenant: c.Identity.Tenant, Subject: c.Identity.Subject,
-		Transport: c.Conn.Name(), Codec: c.Conn.Framing().Protocol.Codec(),
+		Compression: c.Conn.Framing().Plain != nil,
+		Transport:   c.Conn.Name(), Codec: c.Conn.Framing().Protocol.Codec(),
 		Ping: l.Ping, Pong: l.Pong, MaxMessageBytes: l.MaxMessageBytes, MaxFrameBytes: l.MaxFrameBytes,
-		Now: time.Now().UnixMilli(), Live: true, Rooms: rooms,
+		Now: time.Now().UnixMilli(), Exp: expMS(s.identity), Live: true, Rooms: rooms,
 	}
-	if !c.Identity.Expires.IsZero() {
-		w.Exp = c.Identity.Expires.UnixMilli()
-	}
-	return w
 }

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"actors/mailbox", []string{"backpressure", "scheduler", "codec"}},
 	{"actors/supervision", nil},
 	{"actors/message", []string{"actors", "actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
-	{"actors/session", slices.Concat(vocabulary, []string{"transport"})},
+	{"actors/session", slices.Concat(vocabulary, []string{"bridge", "transport"})},
 	{"actors/room", slices.Concat(vocabulary, []string{"bridge"})},
 	{"actors/tenant", slices.Concat(vocabulary, []string{"bridge"})},
 

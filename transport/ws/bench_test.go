@@ -180,7 +180,7 @@ func BenchmarkInbound(b *testing.B) {
 			u := upgrade{key: "AAAAAAAAAAAAAAAAAAAAAA==", protocol: codec.Protocols()[0]}
 			r := h.newReader(c, bufio.NewReader(bytes.NewReader(nil)), u)
 			var err error
-			if r.gws, err = h.unnamed.UpgradeFromConn(r, bufio.NewReaderSize(r, 512), u.request()); err != nil {
+			if r.gws, err = h.upgraders[flavour{}].UpgradeFromConn(r, bufio.NewReaderSize(r, 512), u.request()); err != nil {
 				b.Fatal(err)
 			}
 			r.upgraded()

@@ -12,9 +12,11 @@ import (
 // declares. It needs to look at headers and at the payload of a close only; text
 // is checked by whoever assembles messages.
 //
-// Extensions are never negotiated, so every reserved bit is a violation.
+// Of the reserved bits only the one that says that a message is compressed can have
+// been agreed; such a message may be a little larger than it will be.
 type checker struct {
-	max int // immutable; the longest message, in bytes
+	max     int  // immutable; the longest message, in bytes
+	deflate bool // immutable; compression was agreed
 
 	// The frame in progress.
 	header [14]byte
@@ -25,6 +27,7 @@ type checker struct {
 
 	// The message in progress.
 	fragmented bool // more fragments must come
+	packed     bool // it is compressed
 	sum        uint64
 
 	closing []byte // unmasked payload of a close frame, so far
@@ -96,7 +99,12 @@ func (c *checker) checkHeader() *verdict {
 
 func (c *checker) checkFirst() *verdict {
 	first := c.header[0]
-	if first&bitsRsv != 0 {
+	rsv := first & bitsRsv
+	if c.deflate && (c.opcode() == opText || c.opcode() == opBinary) {
+		c.packed = rsv == bitRsv1
+		rsv &^= bitRsv1
+	}
+	if rsv != 0 {
 		return violation(codec.CauseProtocol, "reserved bit")
 	}
 	switch c.opcode() {
@@ -146,11 +154,19 @@ func (c *checker) checkSize(n, least uint64) *verdict {
 		return violation(codec.CauseProtocol, "length not minimal")
 	case n >= 1<<63:
 		return violation(codec.CauseProtocol, "length over 63 bits")
-	case !c.control() && c.sum+n > uint64(c.max):
+	case !c.control() && c.sum+n > uint64(c.most()):
 		return violation(codec.CauseTooLarge, "message too large")
 	}
 	c.size = n
 	return nil
+}
+
+// most is how long the message in progress may be as it is sent.
+func (c *checker) most() int {
+	if c.packed {
+		return c.max + slack(c.max)
+	}
+	return c.max
 }
 
 // begin takes note of a frame whose header is whole and in order.

@@ -22,6 +22,15 @@
 //   - Any other net.Conn (TLS or a limit that an embedder put around): there is
 //     no attempt that surely does not block, so every write has its goroutine.
 //
+// # Compression
+//
+// Where a client offers permessage-deflate and Config.Compression is on, an offer is
+// taken that leaves the server's window alone. Frames of such connections have a
+// framing of their own: each message is compressed by itself, once for all of them,
+// where it is long enough and gets shorter. What comes in is inflated by gws, and no
+// further than the longest message; a client that may refer to its earlier messages
+// holds Window bytes for that (transport.Request.Held).
+//
 // # Closing
 //
 // The first cause of an end counts, of whichever side. One close frame goes out

@@ -20,6 +20,7 @@ const (
 const (
 	bitFin  = 0x80
 	bitsRsv = 0x70
+	bitRsv1 = 0x40
 	bitMask = 0x80
 )
 
@@ -53,15 +54,30 @@ func framingOf(p codec.Protocol) *codec.Framing {
 }
 
 func newFraming(p codec.Protocol) *codec.Framing {
-	var op byte = opText
-	if p.Binary() {
-		op = opBinary
-	}
+	op := opcodeOf(p)
 	return &codec.Framing{
 		Name:     "websocket/" + p.Name(),
 		Protocol: p,
 		Wrap:     func(dst, doc []byte) []byte { return appendFrame(dst, op, doc) },
 	}
+}
+
+// newDeflatedFraming is the framing of connections that have agreed to compression.
+func newDeflatedFraming(p codec.Protocol, d *deflater) *codec.Framing {
+	op := opcodeOf(p)
+	return &codec.Framing{
+		Name:     "websocket/" + p.Name() + "/deflate",
+		Protocol: p,
+		Wrap:     func(dst, doc []byte) []byte { return d.appendFrame(dst, op, doc) },
+		Plain:    framingOf(p),
+	}
+}
+
+func opcodeOf(p codec.Protocol) byte {
+	if p.Binary() {
+		return opBinary
+	}
+	return opText
 }
 
 // appendFrame appends one whole server frame, unmasked as servers' frames are.

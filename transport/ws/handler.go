@@ -37,6 +37,9 @@ type Config struct {
 	// memory of idle connections too. What is larger is read around it. Default: 512.
 	ReadBuffer int
 
+	// Compression of messages.
+	Compression Compression
+
 	// Logger is told of panics in a Receiver. Default: none.
 	Logger *slog.Logger
 }
@@ -54,6 +57,9 @@ func (c Config) withDefaults() Config {
 	if c.ReadBuffer == 0 {
 		c.ReadBuffer = 512
 	}
+	if c.Compression.Threshold == 0 {
+		c.Compression.Threshold = 1 << 10
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -64,10 +70,10 @@ func (c Config) withDefaults() Config {
 // it.
 type Handler struct {
 	// Immutable.
-	config   Config
-	framings map[string]*codec.Framing // by the protocol's name
-	named    *gws.Upgrader             // answers with the protocol's name
-	unnamed  *gws.Upgrader             // does not: the client named none
+	config    Config
+	framings  map[string]*codec.Framing // by the protocol's name
+	deflated  map[string]*codec.Framing // likewise, of connections with compression
+	upgraders map[flavour]*gws.Upgrader
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{} // guarded by mu
@@ -83,34 +89,57 @@ func NewHandler(c Config) *Handler {
 		panic("ws: a Handler needs an Acceptor and a protocol")
 	}
 	h := &Handler{
-		config:   c,
-		framings: map[string]*codec.Framing{},
-		conns:    map[*conn]struct{}{},
+		config:    c,
+		framings:  map[string]*codec.Framing{},
+		deflated:  map[string]*codec.Framing{},
+		upgraders: map[flavour]*gws.Upgrader{},
+		conns:     map[*conn]struct{}{},
 	}
 	var names []string
+	packer := &deflater{threshold: c.Compression.Threshold}
 	for _, p := range c.Protocols {
 		names = append(names, p.Name())
 		h.framings[p.Name()] = framingOf(p)
+		h.deflated[p.Name()] = newDeflatedFraming(p, packer)
 	}
-	h.named = h.upgrader(names)
-	h.unnamed = h.upgrader(nil)
+	for _, f := range []flavour{{false, false}, {true, false}, {false, true}, {true, true}} {
+		if !f.deflate || c.Compression.Enabled {
+			h.upgraders[f] = newUpgrader(c, names, f)
+		}
+	}
 	return h
 }
 
-func (h *Handler) upgrader(names []string) *gws.Upgrader {
-	return gws.NewUpgrader(events{}, &gws.ServerOption{
+// flavour is what gws has to know beforehand of an answer to a handshake: whether
+// it names the protocol, since the client did, and agrees to compression.
+type flavour struct{ named, deflate bool }
+
+func newUpgrader(c Config, names []string, f flavour) *gws.Upgrader {
+	if !f.named {
+		names = nil
+	}
+	option := &gws.ServerOption{
 		SubProtocols:       names,
-		ReadMaxPayloadSize: h.config.MaxMessageBytes,
+		ReadMaxPayloadSize: c.MaxMessageBytes,
 		CheckUtf8Enabled:   true,
-		HandshakeTimeout:   h.config.WriteTimeout,
+		HandshakeTimeout:   c.WriteTimeout,
 		NewSession:         func() gws.SessionStorage { return nil },
-	})
+	}
+	if f.deflate {
+		// The limit of what is inflated is kept by events, exactly.
+		option.ReadMaxPayloadSize += slack(c.MaxMessageBytes)
+		option.PermessageDeflate = inflating()
+	}
+	return gws.NewUpgrader(events{}, option)
 }
 
 // ServeHTTP answers a handshake. It returns as soon as the connection is made, so
 // that nothing of the HTTP server stays in memory for it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u, refusal := checkHandshake(r, h.config.Protocols)
+	if h.config.Compression.Enabled {
+		u.packing = negotiate(r.Header)
+	}
 	if refusal != nil {
 		if refusal.header[0] != "" {
 			w.Header().Set(refusal.header[0], refusal.header[1])
@@ -140,10 +169,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, u upgrade) bool {
 		return false
 	}
 	rd := h.newReader(netConn, buffered.Reader, u)
-	upgrader := h.unnamed
-	if u.named {
-		upgrader = h.named
-	}
+	upgrader := h.upgraders[flavour{u.named, u.packing.deflate}]
 	if rd.gws, err = upgrader.UpgradeFromConn(rd, bufio.NewReaderSize(rd, h.config.ReadBuffer), u.request()); err != nil {
 		rd.conn.socket.cut() // the client has gone
 		return false
@@ -154,6 +180,9 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, u upgrade) bool {
 		return false
 	}
 	request := transport.NewRequest(r, u.protocol.Name())
+	if u.packing.deflate && !u.packing.noTakeover {
+		request.Held = Window
+	}
 	go func() {
 		defer h.forget(rd.conn)
 		rd.run(h.config.Acceptor, request, h.config.Logger)
@@ -168,7 +197,10 @@ func (h *Handler) newReader(c net.Conn, buffered *bufio.Reader, u upgrade) *read
 			timeout: h.config.WriteTimeout,
 			socket:  newSocket(c),
 		},
-		check: checker{max: h.config.MaxMessageBytes},
+		check: checker{max: h.config.MaxMessageBytes, deflate: u.packing.deflate},
+	}
+	if u.packing.deflate {
+		rd.conn.framing = h.deflated[u.protocol.Name()]
 	}
 	if n := buffered.Buffered(); n > 0 {
 		// The buffer itself, of 4 KiB, goes: only what a hasty client sent behind its

@@ -13,6 +13,7 @@ type upgrade struct {
 	key      string
 	protocol codec.Protocol
 	named    bool // the client named the protocol, so the answer must too
+	packing  agreement
 }
 
 // refused is an HTTP answer instead of the upgrade.
@@ -77,6 +78,9 @@ func (u upgrade) request() *http.Request {
 	}
 	if u.named {
 		h["Sec-Websocket-Protocol"] = []string{u.protocol.Name()}
+	}
+	if u.packing.deflate {
+		h["Sec-Websocket-Extensions"] = []string{u.packing.header()}
 	}
 	return &http.Request{Method: http.MethodGet, Header: h}
 }

@@ -22,12 +22,13 @@ type reader struct {
 	gws      *gws.Conn
 	receiver transport.Receiver
 
-	check   checker
-	early   []byte   // came with the handshake, and is read first
-	verdict *verdict // of checker: nothing more is read
-	broken  error    // of the socket: nothing more can be read
-	fault   error    // of gws, in what checker does not look at
-	open    bool     // the 101 has gone out
+	check    checker
+	early    []byte   // came with the handshake, and is read first
+	verdict  *verdict // of checker: nothing more is read
+	broken   error    // of the socket: nothing more can be read
+	fault    error    // of gws, in what checker does not look at
+	open     bool     // the 101 has gone out
+	overfull bool     // a message was larger than allowed once it was inflated
 }
 
 // After the close frames the peer has this much to be gone.
@@ -77,6 +78,8 @@ func (r *reader) judge() {
 	case errors.Is(r.fault, gws.ErrTextEncoding):
 		// First, since gws sees only what came before a verdict.
 		r.end(violation(codec.CauseInvalidText, "text is not UTF-8"))
+	case inflatesTooFar(r.fault):
+		r.end(violation(codec.CauseTooLarge, "message too large"))
 	case r.verdict != nil:
 		r.end(r.verdict)
 	case r.broken != nil:
@@ -84,6 +87,12 @@ func (r *reader) judge() {
 	default:
 		r.end(violation(codec.CauseProtocol, "frame not understood"))
 	}
+}
+
+// inflatesTooFar: gws gave up inflating a message at its limit.
+func inflatesTooFar(fault error) bool {
+	var code interface{ Uint16() uint16 }
+	return errors.As(fault, &code) && code.Uint16() == codec.CauseTooLarge.CloseCode()
 }
 
 func (r *reader) end(v *verdict) { r.conn.end(v.cause, v.reply) }
@@ -158,8 +167,13 @@ type events struct{ gws.BuiltinEventHandler }
 func (events) OnMessage(socket *gws.Conn, m *gws.Message) {
 	defer m.Close()
 	r := socket.NetConn().(*reader)
-	if r.conn.ended() {
+	if r.conn.ended() || r.overfull {
 		return // the session is gone; only the peer's close is waited for
+	}
+	if len(m.Bytes()) > r.check.max { // inflated
+		r.overfull = true
+		r.verdict = violation(codec.CauseTooLarge, "message too large")
+		return
 	}
 	// A copy of its exact size: gws's buffer has up to twice that, which would stay
 	// in memory as long as anything of the message does.

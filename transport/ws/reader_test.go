@@ -74,7 +74,7 @@ func play(t *testing.T, s *script) (*witness, []byte) {
 	u := upgrade{key: "AAAAAAAAAAAAAAAAAAAAAA==", protocol: h.config.Protocols[0]}
 	r := h.newReader(s, bufio.NewReader(bytes.NewReader(nil)), u)
 	var err error
-	if r.gws, err = h.unnamed.UpgradeFromConn(r, bufio.NewReaderSize(r, 64), u.request()); err != nil {
+	if r.gws, err = h.upgraders[flavour{}].UpgradeFromConn(r, bufio.NewReaderSize(r, 64), u.request()); err != nil {
 		t.Fatal(err)
 	}
 	r.upgraded()
