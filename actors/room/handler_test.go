@@ -184,8 +184,8 @@ func TestHandlerGoesOnFromTheSnapshotAndWhatCameSince(t *testing.T) {
 	alice := s.member("alice")
 	s.publishAll(alice, 1, 13) // whose Apply panics
 	s.recovered()
-	s.publishAll(alice, 14, snapshotEvery+40)
-	last := snapshotEvery + 40
+	s.publishAll(alice, 14, DefaultSnapshotEvery+40)
+	last := DefaultSnapshotEvery + 40
 	sum := last*(last+1)/2 - 13
 
 	b.panics["publish"] = 1
@@ -229,7 +229,7 @@ func TestHandlerOverTheLimitStopsTheRoom(t *testing.T) {
 			b := &book{panics: map[string]int{}}
 			s := newStage(t, b.kind())
 			alice, bob := s.member("alice"), s.member("bob")
-			s.publishAll(alice, 100, 100+snapshotEvery) // so that there is something to restore
+			s.publishAll(alice, 100, 100+DefaultSnapshotEvery) // so that there is something to restore
 			alice.frames()
 			bob.frames()
 			b.panics[in] = 100

@@ -13,10 +13,6 @@ import (
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
-// snapshotEvery is after how many applied events the shell takes a snapshot, so
-// that a new handler has at most that many to apply.
-const snapshotEvery = 64
-
 // instance is the room's handler and what the shell keeps for its successor. It
 // is the only place that calls a handler.
 type instance struct {
@@ -26,12 +22,18 @@ type instance struct {
 	leaver      Leaver
 	applier     Applier
 	snapshotter Snapshotter
+	commander   Commander
+	ticker      Ticker
 
 	// applied is the last event that the handler has applied, or the head from
 	// which it began. whole: its state is that of the history from the beginning.
 	applied codec.Position
 	whole   bool
-	since   int // applied since the kept snapshot
+	since   int // applied since the kept snapshot, which is taken after every
+	every   int
+
+	errands
+	warned bool // that ticks take long
 
 	// kept is what the next handler begins from.
 	kept    codec.Data
@@ -135,6 +137,7 @@ func (in *instance) begin(r *Room) {
 
 // make makes a handler. False: it panicked.
 func (in *instance) make(r *Room) bool {
+	in.dismiss(r)
 	var h Handler
 	if !in.call(r, "new", func() { h = r.cfg.Kind.New() }) {
 		return false
@@ -144,6 +147,8 @@ func (in *instance) make(r *Room) bool {
 	in.leaver, _ = h.(Leaver)
 	in.applier, _ = h.(Applier)
 	in.snapshotter, _ = h.(Snapshotter)
+	in.commander, _ = h.(Commander)
+	in.ticker, _ = h.(Ticker)
 	return true
 }
 
@@ -189,6 +194,7 @@ func (in *instance) failed(r *Room, what string, p any) {
 	r.cfg.Logger.Error("handler panicked", "tenant", r.cfg.Topic.Tenant, "room_kind", r.cfg.Policy.Name,
 		"in", what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 	in.handler = nil
+	in.dismiss(r)
 	r.restartHandler()
 }
 
@@ -283,7 +289,7 @@ func (in *instance) step(r *Room, e *codec.Event) bool {
 		}
 	}
 	in.applied = e.Position
-	if in.since++; in.since >= snapshotEvery {
+	if in.since++; in.since >= in.every {
 		in.keep(r)
 	}
 	return in.handler != nil // its Snapshot may have panicked

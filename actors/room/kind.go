@@ -3,6 +3,8 @@ package room
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/message"
@@ -80,7 +82,22 @@ type Kind struct {
 	Tick time.Duration
 }
 
-// Policy fills the defaults in and reports every fault of the declaration.
+// Fault is one thing that is wrong with a declared kind.
+type Fault struct {
+	Kind    string
+	Event   string // that declares it so; empty: the kind itself
+	Problem string
+}
+
+func (f *Fault) Error() string {
+	if f.Event == "" {
+		return fmt.Sprintf("room: kind %q: %s", f.Kind, f.Problem)
+	}
+	return fmt.Sprintf("room: kind %q: event %q: %s", f.Kind, f.Event, f.Problem)
+}
+
+// Policy fills the defaults in and reports every fault of the declaration: its
+// error joins a *Fault for each.
 func (k Kind) Policy() (*message.Policy, error) {
 	p := &message.Policy{
 		Name:         k.Name,
@@ -102,35 +119,42 @@ func (k Kind) Policy() (*message.Policy, error) {
 		p.History.Bytes = orDefault(k.History.Bytes, DefaultHistoryBytes)
 	}
 	var faults []error
-	fault := func(format string, args ...any) {
-		faults = append(faults, fmt.Errorf("room: kind %q: "+format, append([]any{k.Name}, args...)...))
-	}
+	fault := func(event, problem string) { faults = append(faults, &Fault{k.Name, event, problem}) }
 	if k.Name != Any && !codec.ValidKind(k.Name) {
-		fault("no valid name of a kind")
+		fault("", "no valid name of a kind")
 	}
 	if p.History.Events < 0 || p.History.Age < 0 || p.History.Bytes < 0 {
-		fault("a history cannot be negative")
+		fault("", "a history cannot be negative")
+	}
+	if k.SnapshotEvery < 0 {
+		fault("SnapshotEvery cannot be negative")
+	}
+	if k.Tick != 0 && k.Tick < LeastTick {
+		fault("a tick is at least %v", LeastTick)
 	}
 	if p.MailboxItems < 0 || p.MailboxBytes < 0 || p.Linger < 0 {
-		fault("bounds of the mailbox and linger cannot be negative")
+		fault("", "bounds of the mailbox and linger cannot be negative")
 	}
 	events := k.Events
 	if events == nil {
 		events = map[string]EventPolicy{Any: {Delivery: AtLeastOnce, Lane: backpressure.Interactive, Overflow: backpressure.Reject}}
 	}
 	buffered := ""
-	for name, e := range events {
+	for _, name := range slices.Sorted(maps.Keys(events)) {
+		e := events[name]
 		if name != Any && !codec.ValidEvent(name) {
-			fault("event %q: no valid name of an event", name)
+			fault(name, "no valid name of an event")
 		}
-		for _, err := range faultsOfEvent(e, k.NoHistory) {
-			fault("event %q: %w", name, err)
+		for _, problem := range faultsOfEvent(e, k.NoHistory) {
+			fault(name, problem)
 		}
 		if e.Delivery == AtLeastOnce {
-			if buffered != "" && events[buffered].Lane != e.Lane {
-				fault("events %q and %q are buffered in different lanes", min(buffered, name), max(buffered, name))
+			switch {
+			case buffered == "":
+				buffered, p.Lane = name, e.Lane
+			case p.Lane != e.Lane:
+				fault(name, fmt.Sprintf("buffered in another lane than %q", buffered))
 			}
-			buffered, p.Lane = name, e.Lane
 		}
 		p.Acks = p.Acks || e.Overflow == backpressure.RequireAck
 		p.Events[name] = &e
@@ -138,8 +162,8 @@ func (k Kind) Policy() (*message.Policy, error) {
 	return p, errors.Join(faults...)
 }
 
-func faultsOfEvent(e EventPolicy, noHistory bool) (faults []error) {
-	add := func(text string) { faults = append(faults, errors.New(text)) }
+func faultsOfEvent(e EventPolicy, noHistory bool) (faults []string) {
+	add := func(problem string) { faults = append(faults, problem) }
 	buffered := e.Delivery == AtLeastOnce
 	switch {
 	case e.Lane == backpressure.Control:
@@ -159,7 +183,7 @@ func faultsOfEvent(e EventPolicy, noHistory bool) (faults []error) {
 	}
 	if by, coalesces := e.CoalesceBy, e.Overflow == backpressure.CoalesceLatest; coalesces || by != "" {
 		if err := message.CheckCoalesceBy(by); err != nil {
-			faults = append(faults, err)
+			add(err.Error())
 		}
 		if !coalesces {
 			add("coalesce_by goes with coalesce_latest")

@@ -73,6 +73,7 @@ const (
 	lingered                    // the room may have been empty for long
 	resubscribe
 	newHandler // the handler's delay is over
+	timed      // something is due that the handler has asked for
 )
 
 // Room is the shell: one per room and node.
@@ -138,7 +139,8 @@ func New(cfg Config) *Room {
 	r.lingerTimer.Init(func() { r.mb.Raise(&r.own, lingered) })
 	r.retryTimer.Init(func() { r.mb.Raise(&r.own, resubscribe) })
 	if cfg.Kind.New != nil {
-		r.handler = &instance{backoff: handlerBackoff()}
+		r.handler = &instance{backoff: handlerBackoff(), every: orDefault(cfg.Kind.SnapshotEvery, DefaultSnapshotEvery)}
+		r.handler.clock.Init(func() { r.mb.Raise(&r.own, timed) })
 		r.handler.timer.Init(func() { r.mb.Raise(&r.own, newHandler) })
 	}
 	r.mb.Pause()
@@ -165,6 +167,10 @@ func (r *Room) Restart() actors.Actor { return r }
 // Receive is one batch of the room's work.
 func (r *Room) Receive(b *mailbox.Batch) {
 	r.turn = b.Turn()
+	errandsFirst := r.errandsFirst()
+	if errandsFirst {
+		r.runErrands()
+	}
 	for !r.slow() {
 		msg, ok := b.Next()
 		r.hand = msg
@@ -176,9 +182,15 @@ func (r *Room) Receive(b *mailbox.Batch) {
 			r.handlePublish(m)
 		case *message.Join:
 			r.handleJoin(m)
+		case *message.Command:
+			r.handleCommand(m)
 		case *mailbox.Raised:
 			r.signalled(m.Owner, m.Bits)
 		}
+		r.hand = nil
+	}
+	if !errandsFirst {
+		r.runErrands()
 	}
 	r.flush()
 	r.turn = nil
@@ -197,6 +209,10 @@ func (r *Room) signalled(owner any, bits uint32) {
 		r.arrivedNow = true
 	case *flight:
 		r.landed(o)
+	case *attempt:
+		r.decided(o)
+	case *work:
+		r.worked(o)
 	case *read:
 		if bits&readArrived != 0 {
 			r.pageRead()
@@ -216,6 +232,9 @@ func (r *Room) ownSignal(bits uint32) {
 	if bits&newHandler != 0 {
 		r.handler.waiting = false
 		r.handler.begin(r)
+	}
+	if bits&timed != 0 {
+		r.handler.clockAt = 0
 	}
 	if bits&lingered != 0 {
 		r.maybeEnd()
@@ -246,6 +265,7 @@ func (r *Room) flush() {
 	} else {
 		r.mb.Resume()
 	}
+	r.planErrands()
 }
 
 // takeArrived takes what the broker has brought.
@@ -328,7 +348,8 @@ func (r *Room) maybeEnd() {
 		return
 	}
 	left := r.cfg.Policy.Linger - time.Duration(r.turn.Now()-r.used)
-	if left > 0 || len(r.waiting) > 0 || r.underway > 0 || r.read.busy || r.fanout.busy() || !r.mb.CloseIfIdle() {
+	if left > 0 || len(r.waiting) > 0 || r.underway > 0 || r.read.busy || r.fanout.busy() ||
+		r.handler != nil && r.handler.busy() || !r.mb.CloseIfIdle() {
 		r.cfg.Wheel.Set(&r.lingerTimer, max(left, scheduler.Tick))
 		return
 	}
@@ -380,6 +401,7 @@ func (r *Room) shut() {
 	r.cfg.Wheel.Clear(&r.read.timer)
 	if r.handler != nil {
 		r.cfg.Wheel.Clear(&r.handler.timer)
+		r.handler.shut(r)
 	}
 	r.win.clear()
 }
@@ -397,6 +419,8 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 			return
 		}
 		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))
+	case *message.Command:
+		m.Removed(o)
 	case *message.Join:
 		if m.Replaces != nil {
 			m.Replaces.Gone() // whatever became of the newer one
@@ -423,6 +447,8 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 			}
 		case *flight:
 			owner.answer(nil)
+		case *attempt:
+			owner.drop()
 		}
 	}
 }
