@@ -67,6 +67,8 @@ type EventPolicy struct {
 	// CoalesceBy names what makes two events the same for CoalesceLatest:
 	// "session", "from", "event", or "data.FIELD".
 	CoalesceBy string
+	// Secret events are never compressed.
+	Secret bool
 }
 
 // Buffered says whether the event has an offset and is kept for replay.

@@ -129,7 +129,7 @@ func (c *Context) Send(session, event string, data any) error {
 	}
 	for _, m := range r.members.list {
 		if m != nil && m.Session == session {
-			e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli()})
+			e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli(), Secret: policy.Secret})
 			to := []mailbox.Delivery{r.delivery(e, policy, r.cfg.Keys.Key(policy, event, "", "", d), 0)}
 			m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, mailbox.Run{Events: to}, false)
 			return nil

@@ -62,7 +62,7 @@ func (r *Room) full() bool { return r.underway >= r.cfg.Policy.MailboxItems }
 // through the broker first; the rest to the members at once.
 func (r *Room) sequence(p *message.Publish) {
 	e := codec.NewEvent(r.cfg.Topic, p.Event, p.Data, codec.Origin{
-		EID: r.cfg.EID(), From: p.Subject, Session: p.Session, TS: time.Now().UnixMilli(),
+		EID: r.cfg.EID(), From: p.Subject, Session: p.Session, TS: time.Now().UnixMilli(), Secret: p.Policy.Secret,
 	})
 	fl := r.collecting
 	if fl == nil {
