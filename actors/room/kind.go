@@ -127,10 +127,10 @@ func (k Kind) Policy() (*message.Policy, error) {
 		fault("", "a history cannot be negative")
 	}
 	if k.SnapshotEvery < 0 {
-		fault("SnapshotEvery cannot be negative")
+		fault("", "SnapshotEvery cannot be negative")
 	}
 	if k.Tick != 0 && k.Tick < LeastTick {
-		fault("a tick is at least %v", LeastTick)
+		fault("", fmt.Sprintf("a tick is at least %v", LeastTick))
 	}
 	if p.MailboxItems < 0 || p.MailboxBytes < 0 || p.Linger < 0 {
 		fault("", "bounds of the mailbox and linger cannot be negative")

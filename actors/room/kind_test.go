@@ -68,7 +68,7 @@ func TestKindFaults(t *testing.T) {
 		{"coalesced by a field", transient(backpressure.CoalesceLatest, "data.x"), ""},
 		{"coalesce_by without coalesce_latest", transient(backpressure.DropOldest, "from"), "coalesce_by goes with coalesce_latest"},
 		{"two lanes of buffered events", Kind{Name: "chat", Events: map[string]EventPolicy{"a": {Lane: backpressure.Bulk}, "b": {Lane: backpressure.Interactive}}},
-			`events "a" and "b" are buffered in different lanes`},
+			`event "b": buffered in another lane than "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.kind.Policy()

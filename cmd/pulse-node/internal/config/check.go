@@ -88,26 +88,20 @@ func (l *loader) checkLimits() {
 }
 
 func (l *loader) checkRooms() {
-	for name, room := range l.config.Rooms {
+	for name, declared := range l.config.Rooms {
 		path := join("rooms", name)
-		if room.History.Events > 0 && room.History.Bytes < l.config.Transport.MaxMessageBytes {
+		if declared.History.Events > 0 && declared.History.Bytes < l.config.Transport.MaxMessageBytes {
 			l.fault(join(path, "history.bytes"), l.source(join(path, "history.bytes")),
-				fmt.Sprintf("%v must be at least transport.max_message_bytes (%v)", room.History.Bytes, l.config.Transport.MaxMessageBytes))
+				fmt.Sprintf("%v must be at least transport.max_message_bytes (%v)", declared.History.Bytes, l.config.Transport.MaxMessageBytes))
 		}
-		if _, err := room.Kind(name).Policy(); err != nil {
-			for _, fault := range parts(err) {
-				l.fault(path, l.source(path), fault.Error())
+		for _, fault := range declared.Faults(name) {
+			at := path
+			if fault.Event != "" {
+				at = join(join(path, "events"), fault.Event)
 			}
+			l.fault(at, l.source(at), fault.Problem)
 		}
 	}
-}
-
-// parts returns the errors that were joined to err.
-func parts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 var errOrigin = errors.New(`must be scheme://host or scheme://host:port, exactly, such as https://app.example.com`)

@@ -38,6 +38,17 @@ func (r Room) Kind(name string) room.Kind {
 	return k
 }
 
+// Faults is what is wrong with r as a kind of that name.
+func (r Room) Faults(name string) (faults []*room.Fault) {
+	_, err := r.Kind(name).Policy()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, fault := range joined.Unwrap() {
+			faults = append(faults, fault.(*room.Fault))
+		}
+	}
+	return faults
+}
+
 // word returns the one of values that text names. The schema lets no other pass.
 func word[T fmt.Stringer](text string, values ...T) T {
 	for _, v := range values {
