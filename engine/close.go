@@ -50,7 +50,12 @@ func (e *Engine) shutdown() {
 		e.cfg.Logger.Info("connections were cut at the deadline", "err", err)
 	}
 
+	e.rest()
 	e.awaitActors()
+	e.leases.close()
+	if e.ownLeases != nil {
+		e.ownLeases.Close()
+	}
 	if e.ownBroker != nil {
 		e.ownBroker.Close()
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport/ws"
 )
 
 // Config is what an Engine is made of. Only Authenticator must be set; without
@@ -34,8 +36,15 @@ type Config struct {
 	Leases   bridge.Leases
 	Presence bridge.Presence
 	// DeploymentKeys seal what clients bring back to any node: resume tokens. Each
-	// is 32 bytes; the first seals, all open. None: one of this Engine's own.
+	// is 32 bytes; the first seals, all open. None: one of this Engine's own, which
+	// is a fault with Leases, since other nodes could not open what it seals.
 	DeploymentKeys [][]byte
+
+	// Commands answers commands of clients that name no room; it runs on the
+	// blocking pool under the tenant's share, many at a time, and may block. What it
+	// returns is told as what a room.Commander returns. ctx ends when nobody waits
+	// for the answer any more; see room.Command. Nil: such commands are not_found.
+	Commands func(ctx context.Context, c Command) (any, error)
 
 	Limits         Limits
 	TenantDefaults TenantLimits            // of tenants that are not listed
@@ -48,6 +57,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Cookie names a cookie that may hold a client's token; empty: none does.
 	Cookie string
+	// Compression of WebSocket messages; Threshold 0: 1 KiB.
+	Compression ws.Compression
 	// RefuseMissingOrigin refuses clients that send no Origin: those that are no
 	// browsers.
 	RefuseMissingOrigin bool
@@ -109,6 +120,11 @@ func (c *Config) prepare() (message.Kinds, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Leases == nil && c.DeploymentKeys == nil {
+		own := make([]byte, 32)
+		_, _ = rand.Read(own) // never fails
+		c.DeploymentKeys = [][]byte{own}
 	}
 	c.Limits.defaults()
 	c.TenantDefaults.defaults(TenantLimits{

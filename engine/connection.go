@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"time"
@@ -59,6 +58,7 @@ type connection struct {
 	stays    func() bool // Close is not to close it any more: its session's business
 
 	node    *node
+	record  *record          // of the session, from the attempt to attach it on
 	session *session.Session // nil: before the hello
 	counted bool             // as a session
 	refused bool             // what still comes is not looked at
@@ -194,14 +194,22 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		return codec.CauseOverload
 	}
 	c.counted = true
+	lease, resumed := c.e.leases.claim(ctx, identity, hello.Resume)
+	c.record = &record{lease: lease}
 	for {
 		n, err := c.e.tenant(identity.Tenant)
 		if err != nil {
 			return codec.CauseRestart
 		}
-		s := session.New(session.Config{Env: n.sessions, ID: rand.Text(), Identity: identity, Conn: c.conn, Hello: hello})
+		s := session.New(session.Config{
+			Env: n.sessions, ID: lease.Session, Generation: lease.Generation, Resumed: resumed,
+			Identity: identity, Verifier: c, Conn: c.conn, Hello: hello,
+		})
 		done := make(chan *codec.Error, 1)
-		a := &message.Attach{Session: s, Mailbox: s.Mailbox(), Done: func(err *codec.Error) { done <- err }}
+		a := &message.Attach{Session: s, Done: func(err *codec.Error) { done <- err }}
+		if old := c.e.leases.hold(c.record, s, resumed); old != nil {
+			a.Replaces = old
+		}
 		switch o := n.Attach(a); {
 		case o.Took():
 		case o == backpressure.Closed:
@@ -214,8 +222,10 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		select {
 		case refusal = <-done:
 		case <-ctx.Done():
+			cause := c.late()
+			s.Blame(cause)
 			s.Closed() // if it is started after all it ends at once
-			return c.late()
+			return cause
 		}
 		if refusal != nil {
 			switch {
@@ -240,7 +250,7 @@ func (c *connection) greet() {
 		c.stays()
 		c.e.wheel.Clear(&c.timer)
 		c.e.admission.leave(c.request.Remote)
-		c.request = transport.Request{} // its headers would stay as long as the connection
+		c.request = transport.Request{Remote: c.request.Remote} // its headers would stay as long as the connection
 	}
 }
 
@@ -251,10 +261,25 @@ func (c *connection) Closed(cause codec.Cause) {
 		c.e.sessions.Add(-1)
 	}
 	if c.session == nil {
+		if c.record != nil {
+			c.e.leases.end(c.record)
+		}
 		c.e.cfg.Logger.Info("connection refused", "cause", cause.String())
 		return
+	}
+	if cause = c.session.Blame(cause); cause.Final() {
+		c.e.leases.end(c.record)
+	} else {
+		c.e.leases.detach(c.record)
 	}
 	c.session.Closed()
 	c.e.cfg.Logger.Info("connection ended", "cause", cause.String(), "tenant", c.node.Name(),
 		"session", c.session.ID(), "lasted_ms", time.Since(c.started).Milliseconds())
+}
+
+// Verify looks at new credentials for the session of this connection.
+func (c *connection) Verify(token string, done func(*auth.Identity, error)) {
+	c.e.verify(c.node.Flow(), auth.Credentials{
+		Protocol: c.conn.Framing().Protocol.Name(), Token: token, Source: auth.Hello, Remote: c.request.Remote.String(),
+	}, done)
 }

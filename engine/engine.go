@@ -14,6 +14,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/actors/session"
 	"github.com/yaza-dev/pulse/actors/tenant"
+	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/memory"
@@ -40,6 +41,8 @@ type Engine struct {
 	broker     bridge.Broker
 	ownBroker  *memory.Broker // nil: the embedder's
 	presence   bridge.Presence
+	leases     *sessions
+	ownLeases  *memory.Leases // nil: the embedder's
 	queue      *backpressure.Account
 	replay     *backpressure.Account
 	out        *mailbox.OutboundConfig
@@ -61,6 +64,8 @@ type Engine struct {
 
 	staying context.Context // until Close begins: what handshakes wait under
 	leave   context.CancelFunc
+	working context.Context // until all sessions have ended: what commands of tenants work under
+	rest    context.CancelFunc
 	closed  chan struct{} // closed when Close has done everything
 
 	// guarded by mu
@@ -78,6 +83,10 @@ type node struct {
 // Start makes an Engine and starts it. ctx bounds the start only.
 func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	kinds, err := cfg.prepare()
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := auth.NewSealer(cfg.DeploymentKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +109,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		tenants:  make(map[string]*node),
 	}
 	e.staying, e.leave = context.WithCancel(context.Background())
+	e.working, e.rest = context.WithCancel(context.Background())
 	for i := range cfg.Kinds {
 		e.declared[cfg.Kinds[i].Name] = &cfg.Kinds[i]
 	}
@@ -124,10 +134,17 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.presence = cfg.Presence; e.presence == nil {
 		e.presence = memory.NewPresence()
 	}
+	leases := cfg.Leases
+	if leases == nil {
+		e.ownLeases = memory.NewLeases(cfg.Node, memory.NewLeaseStore(nil))
+		leases = e.ownLeases
+	}
+	e.leases = startSessions(leases, sealer, &e.cfg)
 	// Above those of an Engine that had the same Presence before.
 	e.generations.Store(uint64(time.Now().UnixMicro()))
 	e.sockets = ws.NewHandler(ws.Config{
-		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout, Logger: cfg.Logger,
+		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout,
+		Compression: cfg.Compression, Logger: cfg.Logger,
 	})
 	e.wheel.Start()
 	e.pool.Start()
@@ -184,7 +201,7 @@ func (e *Engine) newTenant(name string) *node {
 	}
 	n.sessions = &session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.presence, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
 )
 
 var (
@@ -31,25 +33,50 @@ func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Ident
 	}
 	answers := make(chan answer, 1)
 	if !e.pool.Block(e.strangers, func() {
-		id, err := protect(func() (*auth.Identity, error) { return e.cfg.Authenticator.Authenticate(ctx, cr) })
+		id, err := e.authenticate(ctx, cr)
 		answers <- answer{id, err}
 	}) {
 		return nil, errCrowded
 	}
-	var a answer
 	select {
-	case a = <-answers:
+	case a := <-answers:
+		return a.identity, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if a.err == nil && (a.identity == nil || !codec.ValidTenant(a.identity.Tenant) || !codec.ValidSubject(a.identity.Subject)) {
-		a.err = errNobody
+}
+
+// authenticate asks the Authenticator, here and now, and looks at its answer.
+func (e *Engine) authenticate(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
+	id, err := protect(func() (*auth.Identity, error) { return e.cfg.Authenticator.Authenticate(ctx, cr) })
+	if err == nil && (id == nil || !codec.ValidTenant(id.Tenant) || !codec.ValidSubject(id.Subject)) {
+		err = errNobody
 	}
-	if a.err != nil && !errors.Is(a.err, auth.ErrUnauthenticated) {
-		e.cfg.Logger.Error("authenticator failed", "err", a.err)
-		a.err = errFaulty
+	if err != nil && !errors.Is(err, auth.ErrUnauthenticated) {
+		e.cfg.Logger.Error("authenticator failed", "err", err)
+		err = errFaulty
 	}
-	return a.identity, a.err
+	return id, err
+}
+
+// verify looks at new credentials of a client that is known, on its tenant's share
+// of the blocking pool; done is called once, by the end of ctx's time.
+func (e *Engine) verify(flow *scheduler.Tenant, cr auth.Credentials, done func(*auth.Identity, error)) {
+	ctx, cancel := context.WithTimeout(e.staying, e.cfg.Limits.HandshakeTimeout)
+	var once sync.Once
+	answer := func(id *auth.Identity, err error) { once.Do(func() { done(id, err) }) }
+	stop := context.AfterFunc(ctx, func() { answer(nil, ctx.Err()) })
+	end := func() {
+		stop()
+		cancel()
+	}
+	if !e.pool.Block(flow, func() {
+		defer end()
+		answer(e.authenticate(ctx, cr))
+	}) {
+		end()
+		answer(nil, errCrowded)
+	}
 }
 
 // vouch refuses a request whose bearer header is bad, before its upgrade. Who has a

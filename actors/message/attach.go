@@ -9,7 +9,7 @@ import (
 // Session is a session as its tenant knows it.
 type Session interface {
 	actors.Actor
-	ID() string
+	Mailbox() *mailbox.Mailbox
 	Subject() string
 	// Kick closes the session in order.
 	Kick(cause codec.Cause)
@@ -18,7 +18,10 @@ type Session interface {
 // Attach brings a new session to its tenant, which starts it.
 type Attach struct {
 	Session Session
-	Mailbox *mailbox.Mailbox
+	// Replaces is the earlier connection's actor of the same session, if it is on
+	// this node: it has been told that it was taken over, and does not count any
+	// more. Nil: there is none.
+	Replaces Session
 	// Done is told once whether the session was started; it must not block.
 	Done func(err *codec.Error)
 }

@@ -41,6 +41,7 @@ type member struct {
 	index    int           // in members
 	answered bool          // the join was
 	leaving  bool          // the client asked to leave before the join was handled
+	forbid   bool          // the right was lost before the join was handled
 	queued   bool          // in feeder's list
 	parted   bool          // was in the room, and left because its client did
 }
@@ -168,6 +169,7 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 		switch m.state {
 		case expected:
 			m.leaving = true // the join is answered first
+			m.forbid = m.forbid || bits&message.Forbid != 0
 		case joining:
 			m.leaving = true
 			r.refuseJoin(m, errLeft)
@@ -175,13 +177,28 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 			r.part(m)
 			ms.ReplyLeave(r.turn)
 		}
+	case bits&message.Forbid != 0:
+		r.forbid(m)
 	case bits&message.Want != 0 && m.state == behind:
 		r.feed(m)
 	}
 }
 
+// forbid ends a membership whose session has lost the right to it.
+func (r *Room) forbid(m *member) {
+	switch m.state {
+	case expected:
+		m.forbid = true
+	case joining:
+		r.refuseJoin(m, errForbidden)
+	default:
+		r.left(m, codec.LeftForbidden)
+	}
+}
+
 var (
-	errReplaced = codec.NewError(codec.CodeConflict, "replaced by a newer join")
+	errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this any more")
+	errReplaced  = codec.NewError(codec.CodeConflict, "replaced by a newer join")
 	// A leave does not wait for a read: a join of the room that follows it must
 	// not be answered before it.
 	errLeft = codec.NewError(codec.CodeConflict, "left before the join was answered")
@@ -198,6 +215,10 @@ func (r *Room) handleJoin(j *message.Join) {
 	}
 	r.used = r.turn.Now()
 	m.join = j
+	if m.forbid {
+		r.refuseJoin(m, errForbidden)
+		return
+	}
 	m.info.Data = j.Data
 	if r.unknown != nil {
 		r.refuseJoin(m, r.unknown)

@@ -1,16 +1,141 @@
 package session
 
 import (
+	"slices"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
 )
 
-var errNoHandler = codec.NewError(codec.CodeNotFound, "nobody handles this command")
+const (
+	// commandTime is how long a command without a deadline of its own may take.
+	commandTime = 30 * time.Second
+	// tenantWindow is how long results of the tenant's own commands are remembered
+	// under their dedup keys.
+	tenantWindow = 2 * time.Minute
+	// replyBytes is what a reply may hold beside the result of a command.
+	replyBytes = 4 << 10
+)
 
-// command is for the room's handler, or the tenant's.
+var (
+	errNoHandler = codec.NewError(codec.CodeNotFound, "nobody handles this command")
+	errNoTime    = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
+)
+
+// command hands a command to the room, or to the tenant's handler. Order of
+// refusals: right, existence, limits; that a room's handler takes no commands is
+// the room's to say.
 func (s *Session) command(r *codec.Command) *codec.Error {
-	if r.Room == "" && !s.cfg.Identity.Grants.AllowsTenant(auth.Command) || r.Room != "" && !s.allows(auth.Command, r.Room) {
-		return errForbidden
+	c := &message.Command{
+		By: message.Client{Out: &s.out}, ID: r.ID, Name: r.Name, Data: r.Data,
+		Topic:   codec.Topic{Tenant: s.identity.Tenant, Room: r.Room},
+		Subject: s.identity.Subject, Session: s.cfg.ID, DedupKey: r.DedupKey,
+		Codec: s.out.Framing().Protocol.Codec(), MaxResult: s.cfg.Limits.MaxFrameBytes - replyBytes,
 	}
-	return errNoHandler
+	wait := commandTime
+	if r.HasDeadline {
+		wait = min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
+	}
+	c.Deadline = s.turn.Now() + int64(wait)
+
+	if r.Room == "" {
+		switch {
+		case !s.identity.Grants.AllowsTenant(auth.Command):
+			return errForbidden
+		case s.cfg.Commands == nil:
+			return errNoHandler
+		case wait <= 0:
+			return errNoTime
+		}
+		c.Window = tenantWindow
+		if err := s.cfg.Commands(c); err != nil {
+			return err
+		}
+		s.expect(c)
+		return nil
+	}
+	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
+	switch {
+	case !s.allows(auth.Command, r.Room):
+		return errForbidden
+	case kind == nil:
+		return errNoKind
+	case wait <= 0:
+		return errNoTime
+	}
+	if c.Window = kind.DedupWindow; c.Window <= 0 {
+		c.DedupKey = ""
+	}
+	if in := s.rooms.find(r.Room); in != nil {
+		c.Member = in.m
+	}
+	if err := s.post(r.Room, kind, backpressure.Interactive, c.Item(), nil); err != nil {
+		return err
+	}
+	s.expect(c)
+	return nil
+}
+
+// expect looks after a command until it is answered.
+func (s *Session) expect(c *message.Command) {
+	if s.commands == nil {
+		s.commands = new(commands)
+	}
+	if s.commands.add(c) {
+		s.tick()
+	}
+}
+
+// commands are those of a session that may still be open. Each of them has the
+// place of a reply, which bounds them; those that were answered are taken out now
+// and then.
+type commands struct {
+	list []*message.Command
+	due  int64 // no later than the earliest deadline; 0: there is none
+}
+
+// add reports whether c has to be looked at before all others.
+func (cs *commands) add(c *message.Command) bool {
+	if len(cs.list) >= mailbox.MaxOwed {
+		cs.list = slices.DeleteFunc(cs.list, (*message.Command).Over)
+	}
+	cs.list = append(cs.list, c)
+	if cs.due != 0 && cs.due <= c.Deadline {
+		return false
+	}
+	cs.due = c.Deadline
+	return true
+}
+
+// expire answers those whose deadline has passed, and returns the earliest of the
+// others; 0: there are none.
+func (cs *commands) expire(t *scheduler.Turn, now int64) int64 {
+	cs.due = 0
+	cs.list = slices.DeleteFunc(cs.list, func(c *message.Command) bool {
+		if c.Deadline <= now {
+			c.Expire(t)
+		}
+		if c.Over() {
+			return true
+		}
+		if cs.due == 0 || c.Deadline < cs.due {
+			cs.due = c.Deadline
+		}
+		return false
+	})
+	return cs.due
+}
+
+// gone tells all of them that the session has ended.
+func (cs *commands) gone() {
+	if cs != nil {
+		for _, c := range cs.list {
+			c.Gone()
+		}
+	}
 }

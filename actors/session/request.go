@@ -102,7 +102,7 @@ func (s *Session) complain(err *codec.Error, re, room string) {
 }
 
 func (s *Session) allows(right auth.Right, room string) bool {
-	return s.cfg.Identity.Grants.Allows(right, room)
+	return s.identity.Grants.Allows(right, room)
 }
 
 // publish sends an event to its room. Order of refusals: right, existence,
@@ -178,7 +178,7 @@ func (s *Session) post(room string, kind *message.Policy, lane backpressure.Lane
 
 // join asks a room for membership.
 func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Membership, *codec.Error) {
-	if !s.allows(auth.Join, r.Room) || r.Presence && !s.allows(auth.Presence, r.Room) {
+	if !s.mayJoin(r.Room, r.Presence) {
 		return nil, errForbidden
 	}
 	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))

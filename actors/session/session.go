@@ -73,16 +73,31 @@ type Env struct {
 	Coalesce *message.Coalescer
 	Rooms    Rooms
 	Broker   bridge.Broker
+	Commands func(*message.Command) *codec.Error // the tenant's own; nil: it has none
 	Presence bridge.Presence
+	Sealer   *auth.Sealer // of resume tokens
 	Limits   Limits
 	Logger   *slog.Logger
+}
+
+// Verifier looks at new credentials for one session.
+type Verifier interface {
+	// Verify calls done exactly once, within the time of a handshake, on any
+	// goroutine, which posts. The error wraps auth.ErrUnauthenticated when the
+	// credentials are at fault; any other says that they could not be looked at.
+	Verify(token string, done func(*auth.Identity, error))
 }
 
 // Config is one session.
 type Config struct {
 	*Env
-	ID       string
+	ID         string
+	Generation uint64 // of its lease
+	Resumed    bool
+	// Identity is who the client was at its hello. Tenant and subject stay; what
+	// the credentials of the moment say else is Session.identity.
 	Identity *auth.Identity
+	Verifier Verifier
 	Conn     transport.Conn
 	Hello    *codec.Hello
 }
@@ -90,7 +105,7 @@ type Config struct {
 // Bits of the session's own signal.
 const (
 	timed    uint32 = 1 << iota
-	closed          // the transport: the connection has ended
+	closed          // the connection has ended
 	kicked          // the embedder or the tenant: close it
 	keptBack        // a membership was kept from the session's own events
 )
@@ -114,7 +129,7 @@ type Session struct {
 	// atomic
 	in     atomic.Int64  // when something was last received, by the pool's clock
 	paused atomic.Bool   // the reader waits for place
-	cause  atomic.Uint32 // with kicked
+	cause  atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
 
 	space  chan struct{} // tells the reader that there is place
 	gone   chan struct{} // closed when no more requests are taken
@@ -127,6 +142,9 @@ type Session struct {
 	phase    phase
 	rooms    memberships
 	hello    *opened // while opening
+	identity *auth.Identity
+	commands *commands // nil: none is open
+	refresh  *refresh  // nil: no credentials are being looked at
 	live     liveness
 	expires  int64 // end of the credentials; 0: never
 	expiring int64 // when the client is told of it; 0: it was, or never
@@ -153,12 +171,7 @@ func New(cfg Config) *Session {
 	s.signal.Init(s)
 	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
 	s.in.Store(cfg.Pool.Now())
-	if id := cfg.Identity; !id.Expires.IsZero() {
-		// Saturated at about 146 years, so that sums with the clock stay positive.
-		left := min(time.Until(id.Expires), 1<<62)
-		s.expires = cfg.Pool.Now() + int64(left+id.Leeway)
-		s.expiring = cfg.Pool.Now() + int64(left-expiringBefore)
-	}
+	s.become(cfg.Identity)
 	return s
 }
 
@@ -168,18 +181,30 @@ func (s *Session) Mailbox() *mailbox.Mailbox { return s.mb }
 // ID of the session.
 func (s *Session) ID() string { return s.cfg.ID }
 
-// Subject of the session.
+// Subject of the session; it never changes.
 func (s *Session) Subject() string { return s.cfg.Identity.Subject }
 
 // Alive notes that something was received; the reader's.
 func (s *Session) Alive() { s.in.Store(s.cfg.Pool.Now()) }
 
-// Closed says that the connection has ended; the reader's, once.
+// Blame says why the session ends, if nobody has before, and returns what holds;
+// callable by anyone.
+func (s *Session) Blame(cause codec.Cause) codec.Cause {
+	if cause.Immediate() {
+		s.cause.Store(uint32(cause))
+	} else {
+		s.cause.CompareAndSwap(0, uint32(cause))
+	}
+	return codec.Cause(s.cause.Load())
+}
+
+// Closed says that the connection has ended, after Blame said why; the reader's,
+// once.
 func (s *Session) Closed() { s.mb.Raise(&s.signal, closed) }
 
 // Kick closes the session in order, with a cause; callable by anyone.
 func (s *Session) Kick(cause codec.Cause) {
-	s.cause.CompareAndSwap(0, uint32(cause))
+	s.Blame(cause)
 	s.mb.Raise(&s.signal, kicked)
 }
 
@@ -264,6 +289,10 @@ func (s *Session) signalled(owner any, bits uint32) {
 		if s.hello != nil {
 			s.hello.answered(o)
 		}
+	case *refresh:
+		if s.phase < closing {
+			s.verified()
+		}
 	case *Session:
 		if bits&closed != 0 {
 			s.hangUp()
@@ -314,6 +343,13 @@ func (s *Session) tick() {
 				s.expiring = 0
 			} else {
 				until(s.expiring)
+			}
+		}
+		if s.commands != nil {
+			if at := s.commands.expire(s.turn, now); at != 0 {
+				until(at)
+			} else {
+				s.commands = nil
 			}
 		}
 		if s.untold && now >= s.told+int64(tellEvery) {
@@ -373,6 +409,11 @@ func (s *Session) close(cause codec.Cause, reason string) {
 	if s.hungUp {
 		s.end()
 	}
+	s.Blame(cause)
+	if s.phase == closing && cause.Immediate() {
+		s.out.End()
+		s.cfg.Conn.Close(cause, reason)
+	}
 	if s.phase >= closing {
 		return
 	}
@@ -411,12 +452,18 @@ func (s *Session) end() {
 	}
 	s.phase = ended
 	s.hello = nil
+	over := codec.Cause(s.cause.Load()).Final()
 	for i := range s.rooms.slots {
-		if m := s.rooms.slots[i].m; m != nil {
+		switch m := s.rooms.slots[i].m; {
+		case m == nil:
+		case over:
 			m.Gone()
+		default:
+			m.Lost()
 		}
 	}
 	s.rooms = memberships{}
+	s.commands.gone()
 	s.out.End()
 	s.context.Self().Stop()
 }

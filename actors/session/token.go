@@ -1,6 +1,117 @@
 package session
 
-import "github.com/yaza-dev/pulse/codec"
+import (
+	"errors"
+	"time"
 
-// token renews the credentials.
-func (s *Session) token(*codec.Token) *codec.Error { return errNotBuilt }
+	"github.com/yaza-dev/pulse/actors/mailbox"
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+var (
+	errBadToken = codec.NewError(codec.CodeUnauthenticated, "the token is not valid")
+	errStranger = codec.NewError(codec.CodeForbidden, "the token is of another subject")
+)
+
+// refresh is the renewal of a session's credentials that is under way. Its answer
+// is a signal in the mailbox of the session that asked, and so reaches no other.
+type refresh struct {
+	waiting []*codec.Token // the first is being looked at; bounded by the replies owed
+	signal  mailbox.Signal
+
+	// written by the verifier before signal is raised, read after
+	identity *auth.Identity
+	err      error
+}
+
+// become makes an identity the session's: its rights, and its end by a monotonic
+// clock.
+func (s *Session) become(id *auth.Identity) {
+	s.identity, s.expires, s.expiring = id, 0, 0
+	if !id.Expires.IsZero() {
+		// Saturated at about 146 years, so that sums with the clock stay positive.
+		left := min(time.Until(id.Expires), 1<<62)
+		s.expires = s.cfg.Pool.Now() + int64(left+id.Leeway)
+		s.expiring = s.cfg.Pool.Now() + int64(left-expiringBefore)
+	}
+}
+
+// token renews the credentials. Requests are looked at one at a time, in order.
+func (s *Session) token(r *codec.Token) *codec.Error {
+	if s.refresh == nil {
+		s.refresh = &refresh{}
+		s.refresh.signal.Init(s.refresh)
+	}
+	f := s.refresh
+	if f.waiting = append(f.waiting, r); len(f.waiting) == 1 {
+		s.verify()
+	}
+	return nil
+}
+
+func (s *Session) verify() {
+	f := s.refresh
+	s.cfg.Verifier.Verify(f.waiting[0].Token, func(id *auth.Identity, err error) {
+		f.identity, f.err = id, err
+		s.mb.Raise(&f.signal, 1)
+	})
+}
+
+// verified takes the answer to the request that is looked at.
+func (s *Session) verified() {
+	f := s.refresh
+	r, id := f.waiting[0], f.identity
+	f.waiting = f.waiting[1:]
+	switch {
+	case errors.Is(f.err, auth.ErrUnauthenticated):
+		s.refuse(r, errBadToken)
+	case f.err != nil:
+		s.refuse(r, message.Unavailable(codec.ScopeNode))
+	case id.Tenant != s.cfg.Identity.Tenant || id.Subject != s.cfg.Identity.Subject:
+		s.refuse(r, errStranger)
+	default:
+		s.renew(r, id)
+	}
+	if len(f.waiting) == 0 {
+		s.refresh = nil
+	} else {
+		s.verify()
+	}
+}
+
+// renew goes on with new credentials. The reply goes out before everything, so
+// that no room is left before it.
+func (s *Session) renew(r *codec.Token, id *auth.Identity) {
+	s.become(id)
+	s.out.Lead(codec.NewFrame(&codec.Reply{ID: r.ID, OK: &codec.TokenResult{Exp: expMS(id), Resume: s.resumeToken()}}))
+	for i := range s.rooms.slots {
+		m := s.rooms.slots[i].m
+		if m != nil && !s.mayJoin(m.Topic.Room, m.Presence) {
+			m.Forbid()
+		}
+	}
+	s.tick()
+}
+
+// mayJoin: the session may be in the room, and see who else is.
+func (s *Session) mayJoin(room string, presence bool) bool {
+	return s.allows(auth.Join, room) && (!presence || s.allows(auth.Presence, room))
+}
+
+// resumeToken lets the client resume this session, once.
+func (s *Session) resumeToken() string {
+	c := &s.cfg
+	return c.Sealer.Seal(auth.Resume{
+		Tenant: c.Identity.Tenant, Subject: c.Identity.Subject, Session: c.ID, Generation: c.Generation,
+	}, time.Now())
+}
+
+// expMS is what exp_ms says; 0: never.
+func expMS(id *auth.Identity) int64 {
+	if id.Expires.IsZero() {
+		return 0
+	}
+	return id.Expires.UnixMilli()
+}

@@ -132,7 +132,6 @@ func (w *world) straw(name string) *straw {
 }
 
 func (s *straw) Mailbox() *mailbox.Mailbox { return s.mb }
-func (s *straw) ID() string                { return s.name }
 func (s *straw) Subject() string           { return s.subject }
 
 func (s *straw) Kick(cause codec.Cause) { s.w.say(s.name + " is kicked: " + cause.String()) }
@@ -189,7 +188,7 @@ func (w *world) attach(subject string) (*straw, *codec.Error) {
 	s := w.straw("session " + subject)
 	s.subject = subject
 	done := make(chan *codec.Error, 1)
-	a := &message.Attach{Session: s, Mailbox: s.mb, Done: func(err *codec.Error) { done <- err }}
+	a := &message.Attach{Session: s, Done: func(err *codec.Error) { done <- err }}
 	if o := w.tenant.Attach(a); !o.Took() {
 		w.t.Fatalf("attach: %v", o)
 	}

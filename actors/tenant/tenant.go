@@ -81,7 +81,8 @@ type Tenant struct {
 	stopping  chan struct{} // closed by Stopping
 
 	// owned by the actor
-	sessions map[*actors.Ref]message.Session
+	sessions map[*mailbox.Mailbox]message.Session
+	replaced map[*mailbox.Mailbox]struct{} // sessions that were taken over and have not ended yet
 	rooms    map[*actors.Ref]*entry
 	ending   bool
 	context  *actors.Context
@@ -95,7 +96,8 @@ func New(cfg Config) *Tenant {
 		flow:     scheduler.NewTenant(cfg.Limits.Weight),
 		queue:    backpressure.NewAccount(cfg.Queue, cfg.Limits.QueueBytes),
 		replay:   backpressure.NewAccount(cfg.Replay, cfg.Limits.ReplayBytes),
-		sessions: make(map[*actors.Ref]message.Session),
+		sessions: make(map[*mailbox.Mailbox]message.Session),
+		replaced: make(map[*mailbox.Mailbox]struct{}),
 		rooms:    make(map[*actors.Ref]*entry),
 	}
 	t.frames = backpressure.NewAccount(t.queue, cfg.Limits.QueueBytes/4*3)
@@ -192,7 +194,14 @@ func (t *Tenant) Receive(b *mailbox.Batch) {
 	}
 }
 
+// attach is takeover, quota and spawn in one turn.
 func (t *Tenant) attach(a *message.Attach) {
+	if a.Replaces != nil {
+		if old := a.Replaces.Mailbox(); t.sessions[old] != nil {
+			delete(t.sessions, old)
+			t.replaced[old] = struct{}{}
+		}
+	}
 	switch {
 	case t.ending:
 		a.Done(codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving"))
@@ -201,12 +210,11 @@ func (t *Tenant) attach(a *message.Attach) {
 		a.Done(codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "as many sessions as the tenant may have"))
 		return
 	}
-	ref, err := t.context.Spawn(t.cfg.SessionKind, "session", a.Session, a.Mailbox)
-	if err != nil {
+	if _, err := t.context.Spawn(t.cfg.SessionKind, "session", a.Session, a.Session.Mailbox()); err != nil {
 		a.Done(errEnding)
 		return
 	}
-	t.sessions[ref] = a.Session
+	t.sessions[a.Session.Mailbox()] = a.Session
 	a.Done(nil)
 }
 
@@ -256,7 +264,7 @@ func (t *Tenant) own(bits uint32) {
 		}
 		t.emptied()
 	case bits&lingered != 0 && !t.ending:
-		if len(t.sessions) == 0 && len(t.rooms) == 0 && t.directory.close(false, t.mb.CloseIfIdle) {
+		if t.unused() && t.directory.close(false, t.mb.CloseIfIdle) {
 			t.ending = true
 			t.cfg.Ended(t)
 			t.context.Self().Stop()
@@ -272,9 +280,14 @@ func (t *Tenant) drop(e *entry) {
 	e.room.Mailbox().Abandon()
 }
 
+// unused: nothing of it is left but itself.
+func (t *Tenant) unused() bool {
+	return len(t.sessions) == 0 && len(t.replaced) == 0 && len(t.rooms) == 0
+}
+
 // rest looks again in a while whether the tenant is still used, while it is not.
 func (t *Tenant) rest() {
-	if len(t.sessions) == 0 && len(t.rooms) == 0 {
+	if t.unused() {
 		t.cfg.Wheel.Set(&t.timer, linger)
 	}
 }
@@ -285,7 +298,8 @@ func (t *Tenant) ChildStopped(ref *actors.Ref) {
 		delete(t.rooms, ref)
 		t.directory.Forget(e.name, e.room.Mailbox())
 	}
-	delete(t.sessions, ref)
+	delete(t.sessions, ref.Mailbox)
+	delete(t.replaced, ref.Mailbox)
 	t.emptied()
 }
 
@@ -295,7 +309,7 @@ func (t *Tenant) emptied() {
 	switch {
 	case !t.ending:
 		t.rest()
-	case len(t.sessions) == 0:
+	case len(t.sessions) == 0 && len(t.replaced) == 0:
 		t.context.Self().Stop()
 	}
 }
