@@ -1,5 +1,7 @@
 package codec
 
+import "strings"
+
 func (r *JoinResult) encode(dst []byte, c Codec) []byte {
 	o := nested(writer{c, dst})
 	o.text("room", r.Room)
@@ -57,6 +59,30 @@ func (r *HistoryResult) encode(dst []byte, c Codec) []byte {
 	o.boolean("more", r.More)
 	o.optText("reset", r.Reset.String())
 	return o.end()
+}
+
+// Fits is how many of the page's events a reply of at most limit bytes holds in a
+// codec, from the first on.
+func (r *HistoryResult) Fits(c Codec, limit int) (n int) {
+	longest := Position{Epoch: strings.Repeat("\x00", 16), Offset: MaxOffset}
+	bare := Reply{ID: MaxOffset, OK: &HistoryResult{Room: r.Room, Position: longest, Reset: r.Reset}}
+	buf := encodeBuffers.Get().(*[]byte)
+	b := bare.encode((*buf)[:0], c)
+	size := len(b) + 4 // what the head of a long list has more than that of an empty one
+	for _, event := range r.Events {
+		e := nested(writer{c, b[:0]})
+		event.fields(&e)
+		b = e.end()
+		if size += len(b) + 1; size > limit {
+			break
+		}
+		n++
+	}
+	if cap(b) <= maxPooled {
+		*buf = b
+		encodeBuffers.Put(buf)
+	}
+	return n
 }
 
 func (r *PresenceResult) encode(dst []byte, c Codec) []byte {

@@ -52,6 +52,7 @@ func (e *Engine) shutdown() {
 
 	e.rest()
 	e.awaitActors()
+	e.unwatch()
 	e.leases.close()
 	if e.ownLeases != nil {
 		e.ownLeases.Close()

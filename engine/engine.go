@@ -49,6 +49,8 @@ type Engine struct {
 	coalesce   *message.Coalescer
 	sockets    *ws.Handler
 	admission  *admission
+	reach      session.Reach // what sessions are told of the broker, by watch alone
+	unwatch    func()
 	proxies    proxies
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
@@ -148,6 +150,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	})
 	e.wheel.Start()
 	e.pool.Start()
+	e.unwatch = e.broker.Watch(e.watch)
 	return e, nil
 }
 
@@ -201,7 +204,7 @@ func (e *Engine) newTenant(name string) *node {
 	}
 	n.sessions = &session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

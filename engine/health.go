@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
 )
 
 // Health is how an Engine is.
@@ -31,6 +32,20 @@ func (e *Engine) Health() Health {
 		}
 	}
 	return h
+}
+
+// watch is told how the broker is, by one goroutine at a time, and lets clients
+// know. A tenant that begins meanwhile has sessions that look by themselves.
+func (e *Engine) watch(h bridge.Health) {
+	status := codec.Status{Live: h.State.Live()}
+	if !status.Live {
+		status.Reason = h.State.String()
+	}
+	if e.reach.Set(status) {
+		for _, n := range e.all() {
+			n.Notice()
+		}
+	}
 }
 
 // Handler serves clients: the public listener.

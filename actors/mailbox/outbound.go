@@ -169,6 +169,13 @@ func (o *Outbound) Sent() int64 {
 	return o.sent
 }
 
+// Waiting is how many bytes wait for the socket, without what it has taken.
+func (o *Outbound) Waiting() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes
+}
+
 // Reserve books the place of one reply; false: too many are owed already.
 func (o *Outbound) Reserve() bool {
 	if o.owed.Add(1) > MaxOwed {

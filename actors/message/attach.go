@@ -13,6 +13,8 @@ type Session interface {
 	Subject() string
 	// Kick closes the session in order.
 	Kick(cause codec.Cause)
+	// Notice has the session look at what its engine says of itself.
+	Notice()
 }
 
 // Attach brings a new session to its tenant, which starts it.

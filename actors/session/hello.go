@@ -82,7 +82,7 @@ func (o *opened) maybe() {
 	s := o.s
 	s.phase = open
 	s.hello = nil
-	s.out.Open(codec.NewFrame(s.welcome(o.rooms)), o.seats)
+	s.out.Open(codec.NewSecretFrame(s.welcome(o.rooms)), o.seats)
 }
 
 func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {
@@ -93,6 +93,6 @@ func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {
 		Compression: c.Conn.Framing().Plain != nil,
 		Transport:   c.Conn.Name(), Codec: c.Conn.Framing().Protocol.Codec(),
 		Ping: l.Ping, Pong: l.Pong, MaxMessageBytes: l.MaxMessageBytes, MaxFrameBytes: l.MaxFrameBytes,
-		Now: time.Now().UnixMilli(), Exp: expMS(s.identity), Live: true, Rooms: rooms,
+		Now: time.Now().UnixMilli(), Exp: expMS(s.identity), Live: s.reached(), Rooms: rooms,
 	}
 }

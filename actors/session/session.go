@@ -76,6 +76,7 @@ type Env struct {
 	Commands func(*message.Command) *codec.Error // the tenant's own; nil: it has none
 	Presence bridge.Presence
 	Sealer   *auth.Sealer // of resume tokens
+	Reach    *Reach
 	Limits   Limits
 	Logger   *slog.Logger
 }
@@ -108,6 +109,7 @@ const (
 	closed          // the connection has ended
 	kicked          // the embedder or the tenant: close it
 	keptBack        // a membership was kept from the session's own events
+	noticed         // Reach has changed
 )
 
 type phase uint8
@@ -129,6 +131,7 @@ type Session struct {
 	// atomic
 	in     atomic.Int64  // when something was last received, by the pool's clock
 	paused atomic.Bool   // the reader waits for place
+	pages  atomic.Int32  // of history, under way
 	cause  atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
 
 	space  chan struct{} // tells the reader that there is place
@@ -146,12 +149,13 @@ type Session struct {
 	commands *commands // nil: none is open
 	refresh  *refresh  // nil: no credentials are being looked at
 	live     liveness
-	expires  int64 // end of the credentials; 0: never
-	expiring int64 // when the client is told of it; 0: it was, or never
-	deadline int64 // end of closing
-	hungUp   bool  // the connection has ended, what it brought before is handled
-	untold   bool  // memberships without echo are to be told where they stand
-	told     int64 // when they last were
+	expires  int64  // end of the credentials; 0: never
+	expiring int64  // when the client is told of it; 0: it was, or never
+	deadline int64  // end of closing
+	hungUp   bool   // the connection has ended, what it brought before is handled
+	untold   bool   // memberships without echo are to be told where they stand
+	told     int64  // when they last were
+	reach    *reach // what the client was told last
 	context  *actors.Context
 }
 
@@ -303,7 +307,7 @@ func (s *Session) signalled(owner any, bits uint32) {
 		if bits&keptBack != 0 {
 			s.untold = true
 		}
-		if bits&(timed|keptBack) != 0 {
+		if bits&(timed|keptBack|noticed) != 0 {
 			s.tick()
 		}
 	}
@@ -351,6 +355,9 @@ func (s *Session) tick() {
 			} else {
 				s.commands = nil
 			}
+		}
+		if s.phase == open && !s.tellReach() {
+			until(now + int64(tellEvery))
 		}
 		if s.untold && now >= s.told+int64(tellEvery) {
 			s.told = now

@@ -134,6 +134,8 @@ func (w *world) straw(name string) *straw {
 func (s *straw) Mailbox() *mailbox.Mailbox { return s.mb }
 func (s *straw) Subject() string           { return s.subject }
 
+func (s *straw) Notice() { s.w.say(s.name + " is noticed") }
+
 func (s *straw) Kick(cause codec.Cause) { s.w.say(s.name + " is kicked: " + cause.String()) }
 
 func (s *straw) Abandon() bool {

@@ -63,6 +63,8 @@ const (
 	lingered uint32 = 1 << iota
 	closing
 	cut
+	notice   // to be given to every session
+	noticing // and is being given
 )
 
 // Tenant is the actor, and what others may use of a tenant.
@@ -86,6 +88,8 @@ type Tenant struct {
 	rooms    map[*actors.Ref]*entry
 	ending   bool
 	context  *actors.Context
+
+	unnoticed []message.Session // who has not had the notice under way
 }
 
 // New makes a tenant and its mailbox.
@@ -253,6 +257,12 @@ func (t *Tenant) room(e *entry, bits uint32) {
 }
 
 func (t *Tenant) own(bits uint32) {
+	switch {
+	case bits&notice != 0:
+		t.notice()
+	case bits&noticing != 0:
+		t.noticeMore()
+	}
 	switch {
 	case bits&cut != 0:
 		t.context.Self().Stop()
