@@ -21,8 +21,10 @@ const attemptGrace = time.Minute
 var (
 	errDeadline    = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
 	errResultLarge = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
-	errCommand     = codec.NewError(codec.CodeInternal, "the command failed")
 )
+
+// ErrCommand is what a client is told of an error that was not made for clients.
+var ErrCommand = codec.NewError(codec.CodeInternal, "the command failed")
 
 // Caller is told what became of its command: once, or never if it has gone. It
 // must not block.
@@ -199,13 +201,13 @@ func Result(v any, err error) (codec.Data, *codec.Error, error) {
 	case errors.As(err, &coded):
 		return codec.Data{}, coded, nil
 	case err != nil:
-		return codec.Data{}, errCommand, err
+		return codec.Data{}, ErrCommand, err
 	case v == nil:
 		return codec.Data{}, nil, nil
 	}
 	data, err := codec.NewData(v)
 	if err != nil {
-		return codec.Data{}, errCommand, err
+		return codec.Data{}, ErrCommand, err
 	}
 	return data, nil, nil
 }
