@@ -85,7 +85,7 @@ func (s *Session) verified() {
 // that no room is left before it.
 func (s *Session) renew(r *codec.Token, id *auth.Identity) {
 	s.become(id)
-	s.out.Lead(codec.NewFrame(&codec.Reply{ID: r.ID, OK: &codec.TokenResult{Exp: expMS(id), Resume: s.resumeToken()}}))
+	s.out.Lead(codec.NewSecretFrame(&codec.Reply{ID: r.ID, OK: &codec.TokenResult{Exp: expMS(id), Resume: s.resumeToken()}}))
 	for i := range s.rooms.slots {
 		m := s.rooms.slots[i].m
 		if m != nil && !s.mayJoin(m.Topic.Room, m.Presence) {

@@ -47,3 +47,16 @@ func (b *Broker) SetHead(topic codec.Topic, head uint64) {
 	}
 	tp.history.head = head
 }
+
+// Records counts the records of all tenants.
+func (s *LeaseStore) Records() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sessions := range s.tenants {
+		n += len(sessions)
+	}
+	return n
+}
+
+func (s *LeaseStore) Began() time.Time { return s.began }
+func (s *LeaseStore) Now() time.Time   { return s.now() }
