@@ -44,6 +44,8 @@ type member struct {
 	forbid   bool          // the right was lost before the join was handled
 	queued   bool          // in feeder's list
 	parted   bool          // was in the room, and left because its client did
+	lost     bool          // its connection ended without a word
+	sight    sight         // in a kind with presence
 }
 
 func (m *member) become(s memberState) {
@@ -133,6 +135,9 @@ func (r *Room) end(m *member) {
 	}
 	m.become(over)
 	m.SetJoined(false)
+	if r.presence != nil {
+		r.presence.leave(m, m.lost)
+	}
 	if joined && r.handler != nil {
 		r.handler.leave(r, m)
 	}
@@ -155,6 +160,7 @@ func (r *Room) raised(ms *message.Membership, bits uint32) {
 		}
 		return
 	}
+	m.lost = bits&(message.Lost|message.Gone|message.Leave) == message.Lost
 	switch {
 	case bits&message.Dropped != 0:
 		r.end(m)
@@ -224,18 +230,38 @@ func (r *Room) handleJoin(j *message.Join) {
 		r.refuseJoin(m, r.unknown)
 		return
 	}
+	if r.presence != nil && j.Data.Len() > presenceData {
+		r.refuseJoin(m, errPresenceData)
+		return
+	}
 	if r.handler != nil {
 		if err := r.handler.join(r, m); err != nil {
 			r.refuseJoin(m, err)
 			return
 		}
 	}
-	if !j.HasPosition {
+	if r.presence != nil {
+		switch wait, err := r.presence.enter(m); {
+		case err != nil:
+			r.refuseJoin(m, err)
+			return
+		case wait:
+			return
+		}
+	}
+	r.admit(m)
+}
+
+// admit goes on with a join that nothing refuses any more.
+func (r *Room) admit(m *member) {
+	if !m.join.HasPosition {
 		r.accept(m, r.seq.pos, codec.ResetNone)
 		return
 	}
-	m.pos = j.Position
-	m.become(joining)
+	m.pos = m.join.Position
+	if m.state == expected {
+		m.become(joining)
+	}
 	r.feed(m)
 	if m.state == joining && m.leaving {
 		r.refuseJoin(m, errLeft)
@@ -269,6 +295,9 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	m.pos = pos
 	r.members.add(m)
 	m.SetJoined(true)
+	if r.presence != nil {
+		r.presence.show(m, ok)
+	}
 	j.Answer(r.turn, ok, nil)
 	if pos == r.seq.pos {
 		m.become(live)

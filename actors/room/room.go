@@ -83,6 +83,7 @@ type Room struct {
 	mb        *mailbox.Mailbox
 	retention bridge.Retention
 	handler   *instance // nil: a kind without code
+	presence  *presence // nil: a kind without presence
 
 	// shared with the broker's goroutines, which post
 	arrivals arrivals
@@ -143,6 +144,9 @@ func New(cfg Config) *Room {
 		r.handler.clock.Init(func() { r.mb.Raise(&r.own, timed) })
 		r.handler.timer.Init(func() { r.mb.Raise(&r.own, newHandler) })
 	}
+	if p.Presence {
+		r.presence = newPresence(r)
+	}
 	r.mb.Pause()
 	return r
 }
@@ -156,6 +160,9 @@ func (r *Room) Started(*actors.Context) {
 	if r.phase == starting {
 		r.cfg.Wheel.Set(&r.lingerTimer, r.cfg.Policy.Linger)
 		r.cfg.Broker.Subscribe(r.cfg.Topic, &r.arrivals)
+		if r.presence != nil {
+			r.cfg.Presence.Watch(r.cfg.Topic, &r.presence.arrivals)
+		}
 		return
 	}
 	r.mb.Raise(&r.own, again)
@@ -213,6 +220,8 @@ func (r *Room) signalled(owner any, bits uint32) {
 		r.decided(o)
 	case *work:
 		r.worked(o)
+	case *presenceArrivals:
+		r.presence.signalled(bits)
 	case *read:
 		if bits&readArrived != 0 {
 			r.pageRead()
@@ -248,6 +257,9 @@ func (r *Room) flush() {
 		return
 	}
 	r.publish()
+	if r.presence != nil {
+		r.presence.flush()
+	}
 	if !r.fanout.busy() {
 		r.takeArrived()
 		r.fanout.begin(len(r.members.list))
@@ -344,8 +356,8 @@ func (r *Room) rest() {
 
 // maybeEnd ends a room that nobody is in and that has had nothing to do.
 func (r *Room) maybeEnd() {
-	if r.members.count > 0 {
-		return
+	if r.members.count > 0 || r.presence != nil && r.presence.busy {
+		return // whoever is the last to go says so
 	}
 	left := r.cfg.Policy.Linger - time.Duration(r.turn.Now()-r.used)
 	if left > 0 || len(r.waiting) > 0 || r.underway > 0 || r.read.busy || r.fanout.busy() ||
@@ -382,6 +394,9 @@ func (r *Room) leaveAll() {
 		}
 	}
 	r.waiting = nil
+	if r.presence != nil {
+		r.presence.refuse()
+	}
 }
 
 // Stopping ends what is still there: the room was told to stop.
@@ -402,6 +417,9 @@ func (r *Room) shut() {
 	if r.handler != nil {
 		r.cfg.Wheel.Clear(&r.handler.timer)
 		r.handler.shut(r)
+	}
+	if r.presence != nil {
+		r.presence.shut()
 	}
 	r.win.clear()
 }
