@@ -184,6 +184,107 @@ func BenchmarkEventAppend(b *testing.B) {
 	})
 }
 
+// BenchmarkEnvelope writes and reads what nodes hand each other of an event that
+// has no data. The reference codes the same fields as a struct.
+func BenchmarkEnvelope(b *testing.B) {
+	e := NewEvent(Topic{"acme", "chat:lobby"}, "said", Data{}, Origin{EID: "01JD3Q8R6V", From: "alice", Session: "s-12", TS: 1764500000000})
+	b.Run("pulse", func(b *testing.B) {
+		b.ReportAllocs()
+		buf := make([]byte, 0, 4096)
+		for b.Loop() {
+			var err error
+			if buf, err = AppendEnvelope(buf[:0], e, true, EnvelopeLimits{MaxData: 4 << 20}); err != nil {
+				b.Fatal(err)
+			}
+			if v, err := DecodeEnvelope(buf); err != nil || v.From != e.From {
+				b.Fatal(v, err)
+			}
+		}
+	})
+	type plainEnvelope struct {
+		Version     uint8  `msgpack:"v"`
+		Buffered    bool   `msgpack:"buffered"`
+		Secret      bool   `msgpack:"secret"`
+		Codec       uint8  `msgpack:"codec"`
+		Compression uint8  `msgpack:"compression"`
+		TS          int64  `msgpack:"ts"`
+		EID         string `msgpack:"eid"`
+		Event       string `msgpack:"event"`
+		From        string `msgpack:"from"`
+		Session     string `msgpack:"session"`
+		Data        []byte `msgpack:"data"`
+	}
+	b.Run("reference=msgpack", func(b *testing.B) {
+		b.ReportAllocs()
+		plain := &plainEnvelope{Version: 1, Buffered: true, TS: e.TS, EID: e.EID, Event: e.Name, From: e.From, Session: e.Session}
+		var buf bytes.Buffer
+		enc, dec := msgpack.NewEncoder(&buf), msgpack.NewDecoder(&buf)
+		for b.Loop() {
+			buf.Reset()
+			if err := enc.Encode(plain); err != nil {
+				b.Fatal(err)
+			}
+			var v plainEnvelope
+			if err := dec.Decode(&v); err != nil || v.From != e.From {
+				b.Fatal(v, err)
+			}
+		}
+	})
+}
+
+// BenchmarkEnvelopeEvent makes the event of an envelope: what another node, or a
+// read of what is kept, pays besides.
+func BenchmarkEnvelopeEvent(b *testing.B) {
+	e := benchEvent(JSON)
+	limits := EnvelopeLimits{MaxData: 4 << 20}
+	text, err := AppendEnvelope(nil, e, true, limits)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		v, err := DecodeEnvelope(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := v.Event(e.Topic, e.Position, limits.MaxData); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEnvelopeGzip(b *testing.B) {
+	data := jsonData(`"` + strings.Repeat("so many words, such as these; ", 140) + `"`)
+	e := NewEvent(Topic{"acme", "chat:lobby"}, "said", data, Origin{EID: "e"})
+	limits := EnvelopeLimits{CompressAbove: 1 << 10, MaxData: 4 << 20}
+	packed, err := AppendEnvelope(nil, e, true, limits)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		b.SetBytes(int64(e.Data.Len()))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := AppendEnvelope(packed[:0], e, true, limits); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(int64(e.Data.Len()))
+		b.ReportAllocs()
+		for b.Loop() {
+			v, err := DecodeEnvelope(packed)
+			if err == nil {
+				_, err = v.Event(e.Topic, e.Position, limits.MaxData)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
 // BenchmarkFrameBytes is what each delivery after the first of a framing pays.
 func BenchmarkFrameBytes(b *testing.B) {
 	text := &Framing{Name: "text", Protocol: Protocols()[JSON]}

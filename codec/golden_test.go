@@ -158,18 +158,20 @@ func TestGoldenRequests(t *testing.T) {
 func TestGoldenFilesHaveCases(t *testing.T) {
 	cases := map[string]bool{}
 	for _, c := range requestCases {
-		cases["client/"+c.name] = true
+		cases["client/"+c.name+".json"], cases["client/"+c.name+".msgpack"] = true, true
 	}
 	for _, c := range documentCases {
-		cases["server/"+c.name] = true
+		cases["server/"+c.name+".json"], cases["server/"+c.name+".msgpack"] = true, true
+	}
+	for _, c := range envelopeCases {
+		cases["envelope/"+c.name+".hex"] = true
 	}
 	files, err := filepath.Glob("testdata/golden/*/*")
-	if err != nil || len(files) != 2*len(cases) {
+	if err != nil || len(files) != len(cases) {
 		t.Errorf("%d files for %d cases, %v", len(files), len(cases), err)
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(strings.TrimPrefix(file, "testdata/golden/"), filepath.Ext(file))
-		if !cases[name] {
+		if !cases[strings.TrimPrefix(file, "testdata/golden/")] {
 			t.Errorf("%s belongs to no case", file)
 		}
 	}

@@ -1,0 +1,427 @@
+package codec
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+var (
+	envelopeTopic = Topic{"acme", "chat:lobby"}
+	openLimits    = EnvelopeLimits{MaxData: 4 << 20}
+)
+
+func envelopeEvent(data Data) *Event {
+	return NewEvent(envelopeTopic, "said", data, Origin{EID: "01JD3Q8R6V", From: "Zoë", Session: "s-12", TS: 1764500000000})
+}
+
+func appendEnvelope(t testing.TB, e *Event, buffered bool, limits EnvelopeLimits) []byte {
+	t.Helper()
+	b, err := AppendEnvelope(nil, e, buffered, limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func decodeEnvelope(t testing.TB, b []byte) Envelope {
+	t.Helper()
+	v, err := DecodeEnvelope(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// sameEvent compares what travels of two events.
+func sameEvent(a, b *Event) bool {
+	return a.Origin == b.Origin && a.Name == b.Name && a.Topic == b.Topic && a.Position == b.Position &&
+		a.Data.codec == b.Data.codec && bytes.Equal(a.Data.raw, b.Data.raw) && a.Data.IsZero() == b.Data.IsZero()
+}
+
+// envelopeCases are golden vectors: testdata/golden/envelope/NAME.hex.
+var envelopeCases = []struct {
+	name     string
+	event    *Event
+	buffered bool
+	above    int
+}{
+	{"buffered", envelopeEvent(jsonData(`{"text":"hi"}`)), true, 0},
+	{"transient", NewEvent(envelopeTopic, "moved", Data{Msgpack, []byte{0xc4, 1, 0xff}}, Origin{EID: "e2", From: "a", Session: "s", TS: -1}), false, 0},
+	{"server", NewEvent(envelopeTopic, "said", jsonData(`null`), Origin{EID: "e3"}), true, 0},
+	{"absent", NewEvent(envelopeTopic, "said", Data{}, Origin{EID: "e4"}), true, 0},
+	{"secret", NewEvent(envelopeTopic, "code", jsonData(`"`+strings.Repeat("0", 80)+`"`), Origin{EID: "e5", Secret: true}), true, 16},
+	{"gzip", envelopeEvent(jsonData(`"` + strings.Repeat("again and ", 20) + `"`)), true, 16},
+}
+
+// What was recorded stays readable, and what is written stays what it is. (How
+// gzip packs may change with Go; that it is read may not.)
+func TestGoldenEnvelopes(t *testing.T) {
+	for _, c := range envelopeCases {
+		t.Run(c.name, func(t *testing.T) {
+			b := appendEnvelope(t, c.event, c.buffered, EnvelopeLimits{CompressAbove: c.above, MaxData: 1 << 10})
+			file := filepath.Join("testdata", "golden", "envelope", c.name+".hex")
+			if *update {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(hex.EncodeToString(b)+"\n"), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			recorded, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := unhex(t, strings.TrimSpace(string(recorded)))
+			v := decodeEnvelope(t, golden)
+			if v.Compression != Gzip && !bytes.Equal(golden, b) {
+				t.Errorf("got  %x\nwant %x", b, golden)
+			}
+			if v.Compression != decodeEnvelope(t, b).Compression {
+				t.Errorf("the recorded one is compressed by %s", v.Compression)
+			}
+			at := Position{"ep1", 7}
+			e, err := v.Event(envelopeTopic, at, 1<<10)
+			if err != nil || !sameEvent(e, c.event.At(at)) || v.Buffered != c.buffered {
+				t.Errorf("%+v, %v, buffered %v", e, err, v.Buffered)
+			}
+		})
+	}
+}
+
+func TestEnvelopeRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	text := func(most int) string {
+		return strings.Repeat([]string{"a", "é", "名"}[r.IntN(3)], r.IntN(most+1))
+	}
+	for i := range 2000 {
+		data, err := NewData(randomValue(r, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(2) == 0 {
+			data = Data{Msgpack, data.In(Msgpack)}
+		}
+		if i%50 == 0 {
+			data = jsonData(`"` + strings.Repeat("x", r.IntN(200_000)) + `"`)
+		}
+		want := NewEvent(envelopeTopic, "e"+strings.Repeat("x", r.IntN(63)), data, Origin{
+			EID: text(20), From: text(60), Session: text(20), TS: r.Int64() - r.Int64(), Secret: r.IntN(4) == 0,
+		}).At(Position{"ep1", r.Uint64() >> 11})
+		buffered := r.IntN(2) == 0
+		limits := EnvelopeLimits{CompressAbove: r.IntN(3) * 100, MaxData: max(1, data.Len())}
+		before := []byte("before")
+		b, err := AppendEnvelope(before, want, buffered, limits)
+		if err != nil || string(b[:6]) != "before" {
+			t.Fatalf("%v, %q", err, b[:6])
+		}
+		// Later fields stand behind, and are passed over.
+		b = append(b[6:], make([]byte, r.IntN(3)*r.IntN(20))...)
+		v := decodeEnvelope(t, b)
+		if v.Origin != want.Origin || v.Name != want.Name || v.Buffered != buffered || v.Codec != data.Codec() {
+			t.Fatalf("%+v of %+v", v, want)
+		}
+		got, err := v.Event(want.Topic, want.Position, limits.MaxData)
+		clear(b) // which the event keeps nothing of
+		if err != nil || !sameEvent(got, want) {
+			t.Fatalf("%+v, %v\nwant %+v", got, err, want)
+		}
+	}
+}
+
+func TestEnvelopeThatIsCutShortIsNone(t *testing.T) {
+	for _, c := range envelopeCases {
+		b := appendEnvelope(t, c.event, c.buffered, openLimits)
+		for n := range b {
+			if v, err := DecodeEnvelope(b[:n]); !errors.Is(err, ErrEnvelope) || !reflect.DeepEqual(v, Envelope{}) {
+				t.Fatalf("%s, %d bytes: %+v, %v", c.name, n, v, err)
+			}
+		}
+	}
+}
+
+// Kind and sender are read whatever is in the data, and by whatever later build
+// it was made; only what an old reader must not read is refused.
+func TestEnvelopeIsAdditive(t *testing.T) {
+	made := appendEnvelope(t, envelopeEvent(jsonData(`1`)), true, openLimits)
+	for _, tt := range []struct {
+		rule            string
+		at              int
+		value           byte
+		decodes, events bool
+	}{
+		{"this version", 0, 1, true, true},
+		{"version 0", 0, 0, false, false},
+		{"a later version", 0, 2, false, false},
+		{"flags of later versions", 1, 0xfd, true, true},
+		{"msgpack, in which 0x31 is a value too", 2, 1, true, true},
+		{"another codec", 2, 2, true, false},
+		{"another compression", 3, 2, true, false},
+		{"gzip that is none", 3, 1, true, false},
+		{"a length beyond the end", 13, 0xff, false, false},
+		{"a data length beyond the end", 20, 0xff, false, false},
+	} {
+		t.Run(tt.rule, func(t *testing.T) {
+			b := bytes.Clone(made)
+			b[tt.at] = tt.value
+			v, err := DecodeEnvelope(b)
+			if (err == nil) != tt.decodes || err != nil && !errors.Is(err, ErrEnvelope) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			if v.Name != "said" || v.From != "Zoë" {
+				t.Errorf("%+v", v)
+			}
+			if _, err := v.Event(envelopeTopic, Position{}, 100); (err == nil) != tt.events || err != nil && !errors.Is(err, ErrEnvelope) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What somebody else has put where envelopes are kept makes no event that would
+// harm a node or a client.
+func TestEnvelopeThatNoNodeMadeIsNoEvent(t *testing.T) {
+	good := Envelope{Origin: Origin{EID: "e", From: "a", Session: "s"}, Name: "said", Data: []byte(`{"a":[1]}`)}
+	if _, err := good.Event(envelopeTopic, Position{}, 100); err != nil {
+		t.Fatal(err)
+	}
+	for rule, change := range map[string]func(*Envelope){
+		"no name":                     func(v *Envelope) { v.Name = "" },
+		"a name outside the grammar":  func(v *Envelope) { v.Name = "a\n" },
+		"an eid of no UTF-8":          func(v *Envelope) { v.EID = "\xff" },
+		"an eid that is too long":     func(v *Envelope) { v.EID = strings.Repeat("e", 129) },
+		"a subject of no UTF-8":       func(v *Envelope) { v.From = "\xff" },
+		"a subject that is too long":  func(v *Envelope) { v.From = strings.Repeat("a", 257) },
+		"a session of no UTF-8":       func(v *Envelope) { v.Session = "\xff" },
+		"a session that is too long":  func(v *Envelope) { v.Session = strings.Repeat("s", 129) },
+		"data cut short":              func(v *Envelope) { v.Data = []byte(`{"a":[`) },
+		"data of no UTF-8":            func(v *Envelope) { v.Data = []byte("\"\xff\"") },
+		"data in the other codec":     func(v *Envelope) { v.Codec = Msgpack },
+		"data with a repeated key":    func(v *Envelope) { v.Data = []byte(`{"a":1,"a":2}`) },
+		"data nested too deep":        func(v *Envelope) { v.Data = []byte(strings.Repeat("[", 49) + strings.Repeat("]", 49)) },
+		"data beyond 64 bits":         func(v *Envelope) { v.Data = []byte(`36893488147419103232`) },
+		"compressed data that is not": func(v *Envelope) { v.Compression = Gzip },
+		"compressed nothing":          func(v *Envelope) { v.Compression, v.Data = Gzip, gzipped(nil) },
+		"compressed data cut short":   func(v *Envelope) { v.Compression, v.Data = Gzip, gzipped(v.Data)[:25] },
+		"compressed data damaged":     func(v *Envelope) { v.Compression, v.Data = Gzip, flipped(gzipped(v.Data)) },
+		"compressed twice":            func(v *Envelope) { v.Compression, v.Data = Gzip, gzipped(gzipped(v.Data)) },
+		"two members of gzip":         func(v *Envelope) { v.Compression, v.Data = Gzip, append(gzipped(v.Data), gzipped([]byte(" "))...) },
+		"bytes behind gzip":           func(v *Envelope) { v.Compression, v.Data = Gzip, append(gzipped(v.Data), 0) },
+	} {
+		t.Run(rule, func(t *testing.T) {
+			v := good
+			change(&v)
+			if e, err := v.Event(envelopeTopic, Position{}, 1000); !errors.Is(err, ErrEnvelope) || e != nil {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+}
+
+func gzipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		panic(err)
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+func flipped(b []byte) []byte {
+	b[len(b)-5] ^= 1 // in the checksum
+	return b
+}
+
+func TestEnvelopeCompressesAboveTheThresholdWhereItIsSmaller(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	noise := make([]byte, 1200)
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	bin := append([]byte{0xc5, byte(len(noise) >> 8), byte(len(noise))}, noise...)
+	text := func(n int) Data { return jsonData(`"` + strings.Repeat("x", n-2) + `"`) }
+	for _, tt := range []struct {
+		rule   string
+		data   Data
+		above  int
+		secret bool
+		want   Compression
+	}{
+		{"at the threshold", text(1024), 1024, false, Uncompressed},
+		{"above it", text(1025), 1024, false, Gzip},
+		{"of both codecs", Data{Msgpack, text(2000).In(Msgpack)}, 1024, false, Gzip},
+		{"off", text(100_000), 0, false, Uncompressed},
+		{"what does not become smaller", Data{Msgpack, bin}, 1024, false, Uncompressed},
+		{"secret", text(100_000), 1024, true, Uncompressed},
+	} {
+		t.Run(tt.rule, func(t *testing.T) {
+			e := NewEvent(envelopeTopic, "said", tt.data, Origin{EID: "e", Secret: tt.secret})
+			v := decodeEnvelope(t, appendEnvelope(t, e, true, EnvelopeLimits{CompressAbove: tt.above, MaxData: 1 << 20}))
+			if v.Compression != tt.want {
+				t.Fatalf("%s", v.Compression)
+			}
+			if tt.want == Uncompressed {
+				if !bytes.Equal(v.Data, tt.data.Raw()) {
+					t.Error("changed")
+				}
+				return
+			}
+			if len(v.Data) >= tt.data.Len() {
+				t.Errorf("%d bytes of %d", len(v.Data), tt.data.Len())
+			}
+			z, err := gzip.NewReader(bytes.NewReader(v.Data)) // as any tool would read it
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plain, err := io.ReadAll(z); err != nil || !bytes.Equal(plain, tt.data.Raw()) {
+				t.Errorf("%d bytes, %v", len(plain), err)
+			}
+		})
+	}
+}
+
+// Data that compresses until no byte is saved any more: each length is carried
+// one way or the other, and comes back.
+func TestEnvelopeWhereCompressingBarelyPays(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 300 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "abcdefghijklmnop"[r.IntN(1+n%16)]
+		}
+		data := jsonData(`"` + string(b) + `"`)
+		v := decodeEnvelope(t, appendEnvelope(t, envelopeEvent(data), true, EnvelopeLimits{CompressAbove: 1, MaxData: 1000}))
+		if v.Compression == Gzip && len(v.Data) >= data.Len() {
+			t.Errorf("%d bytes of %d", len(v.Data), data.Len())
+		}
+		if e, err := v.Event(envelopeTopic, Position{}, data.Len()); err != nil || !bytes.Equal(e.Data.Raw(), data.Raw()) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}
+
+func TestDataIsCappedOnBothSides(t *testing.T) {
+	tooLarge := func(err error) bool {
+		var e *Error
+		return errors.As(err, &e) && e.Code == CodeTooLarge
+	}
+	const most = 100_000
+	for _, above := range []int{0, 1024} {
+		fits, over := jsonData(`"`+strings.Repeat("x", most-2)+`"`), jsonData(`"`+strings.Repeat("x", most-1)+`"`)
+		limits := EnvelopeLimits{CompressAbove: above, MaxData: most}
+		dst := []byte("before")
+		if b, err := AppendEnvelope(dst, envelopeEvent(over), true, limits); !tooLarge(err) || string(b) != "before" {
+			t.Errorf("above %d: written, %v", above, err)
+		}
+		v := decodeEnvelope(t, appendEnvelope(t, envelopeEvent(fits), true, limits))
+		if _, err := v.Event(envelopeTopic, Position{}, most); err != nil {
+			t.Errorf("above %d: %v", above, err)
+		}
+		if _, err := v.Event(envelopeTopic, Position{}, most-1); !tooLarge(err) {
+			t.Errorf("above %d: read, %v", above, err)
+		}
+	}
+	long := NewEvent(envelopeTopic, "e", jsonData(`1`), Origin{From: strings.Repeat("a", 1<<16)})
+	if _, err := AppendEnvelope(nil, long, true, openLimits); !tooLarge(err) {
+		t.Errorf("a subject of 64 KiB: %v", err)
+	}
+}
+
+// A small envelope that would inflate to a large one costs its limit, not more.
+func TestInflatingEndsAtTheLimit(t *testing.T) {
+	bomb := gzipped(make([]byte, 64<<20))
+	v := Envelope{Name: "said", Compression: Gzip, Data: bomb}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := v.Event(envelopeTopic, Position{}, 1<<20)
+	runtime.ReadMemStats(&after)
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeTooLarge {
+		t.Error(err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("%d bytes allocated for a limit of 1 MiB", n)
+	}
+}
+
+// Not for compressing: its memory comes from a pool, which under the race detector
+// forgets at random. BenchmarkEnvelopeGzip reports it.
+func TestEnvelopeAllocations(t *testing.T) {
+	buf := make([]byte, 0, 64<<10)
+	for _, c := range envelopeCases {
+		limits := EnvelopeLimits{MaxData: 1 << 10}
+		b := appendEnvelope(t, c.event, true, limits)
+		if n := testing.AllocsPerRun(200, func() {
+			out, err := AppendEnvelope(buf[:0], c.event, true, limits)
+			if err != nil || len(out) == 0 {
+				t.Error(err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %v allocations to write", c.name, n)
+		}
+		if n := testing.AllocsPerRun(200, func() {
+			if _, err := DecodeEnvelope(b); err != nil {
+				t.Error(err)
+			}
+		}); n > 0 {
+			t.Errorf("%s: %v allocations to read", c.name, n)
+		}
+	}
+}
+
+// FuzzEnvelope: whatever is kept or sent, it is no envelope, or none of an event,
+// or one that comes out as it went in.
+func FuzzEnvelope(f *testing.F) {
+	for _, c := range envelopeCases {
+		f.Add(appendEnvelope(f, c.event, c.buffered, EnvelopeLimits{CompressAbove: c.above, MaxData: 1 << 10}))
+	}
+	f.Add(append(appendEnvelope(f, envelopeEvent(jsonData(`1`)), true, openLimits), "later"...))
+	const most = 64 << 10
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		v, err := DecodeEnvelope(b)
+		if err != nil {
+			if !errors.Is(err, ErrEnvelope) {
+				t.Error(err)
+			}
+			return
+		}
+		e, err := v.Event(envelopeTopic, Position{"ep1", 1}, most)
+		if !bytes.Equal(b, before) {
+			t.Fatal("the envelope was changed")
+		}
+		var refusal *Error
+		if err != nil {
+			if !errors.Is(err, ErrEnvelope) && !errors.As(err, &refusal) {
+				t.Error(err)
+			}
+			return
+		}
+		if e.Data.Len() > most || !ValidEvent(e.Name) {
+			t.Errorf("%+v", e)
+		}
+		for _, p := range Protocols() {
+			if _, err := DecodeDocument(p.Codec(), p.Append(nil, e)); err != nil {
+				t.Errorf("a client cannot read it: %v", err)
+			}
+		}
+		again := decodeEnvelope(t, appendEnvelope(t, e, v.Buffered, EnvelopeLimits{CompressAbove: 1, MaxData: most}))
+		back, err := again.Event(envelopeTopic, Position{"ep1", 1}, most)
+		if err != nil || !sameEvent(back, e) || again.Buffered != v.Buffered {
+			t.Errorf("%+v, %v, want %+v", back, err, e)
+		}
+	})
+}
