@@ -260,6 +260,7 @@ func (c *connection) Closed(cause codec.Cause) {
 	if c.counted {
 		c.e.sessions.Add(-1)
 	}
+	defer func() { c.e.counts.closes[cause].Add(1) }()
 	if c.session == nil {
 		if c.record != nil {
 			c.e.leases.end(c.record)

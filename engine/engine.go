@@ -57,6 +57,8 @@ type Engine struct {
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
+	counts counts
+
 	// atomic
 	events      atomic.Uint64 // ids given out
 	generations atomic.Uint64 // of changes of presence; begins at the time of Start
@@ -204,7 +206,7 @@ func (e *Engine) newTenant(name string) *node {
 	}
 	n.sessions = &session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, UnknownTypes: &e.counts.unknownTypes, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
 )
 
 // OutboundCounts count what slow readers cost, over all sessions that share them.
@@ -21,6 +22,11 @@ type OutboundCounts struct {
 	// Behind memberships were left behind by a full queue, Unacked ones by a full
 	// window of unacknowledged events; each time counts.
 	Behind, Unacked atomic.Uint64
+	// Resets were told to memberships, in a frame or in the reply to a join.
+	Resets [codec.ResetOverflow + 1]atomic.Uint64
 	// Fed events came from the buffer, to a membership that was behind.
 	Fed atomic.Uint64
 }
+
+// CountReset counts that a membership of the session is told of a reset.
+func (o *Outbound) CountReset(reason codec.ResetReason) { o.cfg.Counts.Resets[reason].Add(1) }

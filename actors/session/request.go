@@ -75,6 +75,9 @@ func (s *Session) dispatch(req codec.Request) *codec.Error {
 	case *codec.Token:
 		return s.token(r)
 	case *codec.Fault:
+		if r.Err.Code == codec.CodeUnknownType {
+			s.cfg.UnknownTypes.Add(1)
+		}
 		return r.Err
 	}
 	panic("session: a request that nobody knows")

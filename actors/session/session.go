@@ -77,8 +77,10 @@ type Env struct {
 	Presence bridge.Presence
 	Sealer   *auth.Sealer // of resume tokens
 	Reach    *Reach
-	Limits   Limits
-	Logger   *slog.Logger
+	// UnknownTypes counts frames that nobody knows.
+	UnknownTypes *atomic.Uint64
+	Limits       Limits
+	Logger       *slog.Logger
 }
 
 // Verifier looks at new credentials for one session.
