@@ -132,8 +132,8 @@ func (k Kind) Policy() (*message.Policy, error) {
 	if k.Tick != 0 && k.Tick < LeastTick {
 		fault("", fmt.Sprintf("a tick is at least %v", LeastTick))
 	}
-	if p.MailboxItems < 0 || p.MailboxBytes < 0 || p.Linger < 0 {
-		fault("", "bounds of the mailbox and linger cannot be negative")
+	if p.MailboxItems < 0 || p.MailboxBytes < 0 || p.Linger < 0 || p.PresenceLimit < 0 {
+		fault("", "bounds of mailbox and presence, and linger, cannot be negative")
 	}
 	events := k.Events
 	if events == nil {

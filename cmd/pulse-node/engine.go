@@ -27,6 +27,7 @@ func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
 			PongTimeout:      c.Transport.PongTimeout,
 			WriteTimeout:     c.Transport.WriteTimeout,
 			ResumeTTL:        c.Session.ResumeTTL,
+			PresenceGrace:    c.Session.PresenceGrace,
 
 			MaxMessageBytes: int(c.Transport.MaxMessageBytes),
 			MaxFrameBytes:   int(c.Transport.MaxFrameBytes),
@@ -51,6 +52,9 @@ func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
 		Origins:             c.Origins,
 		RefuseMissingOrigin: !c.AllowMissingOrigin,
 		Logger:              log,
+	}
+	if c.Session.PresenceGrace == 0 { // "leave at once" here, "the default" there
+		cfg.Limits.PresenceGrace = -1
 	}
 	for name, t := range c.Tenants {
 		cfg.Tenants[name] = tenantLimits(t)

@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 		{"a cookie", "auth: { cookie: c }", "auth.cookie", "not in this build"},
 		{"compression", "transport: { compression: { enabled: true } }", "transport.compression.enabled", "not in this build"},
 		{"without WebSocket", "transport: { websocket: false }", "transport.websocket", "not in this build"},
-		{"presence", kind("presence: true"), "rooms.chat.presence", "not in this build"},
+		{"no limit of presence", kind("presence_limit: 0"), "rooms.chat.presence_limit", "0"},
 		{"another lease", "node: { lease: 1s }", "node.lease", "not in this build"},
 	}
 	for _, tt := range tests {

@@ -108,7 +108,7 @@ type Session struct {
 	Queue         SessionQueue  `key:"queue"`
 	MaxRooms      int           `key:"max_rooms" default:"128" doc:"rooms joined at once"`
 	ResumeTTL     time.Duration `key:"resume_ttl" default:"5m" doc:"life of a session without a connection"`
-	PresenceGrace time.Duration `key:"presence_grace" default:"15s" zero:"leave at once" later:"*" doc:"before a lost session leaves"`
+	PresenceGrace time.Duration `key:"presence_grace" default:"15s" zero:"leave at once" doc:"before a lost session leaves"`
 	Unacked       int           `key:"unacked" default:"256" doc:"require_ack events sent to one membership and not acknowledged"`
 }
 
@@ -160,8 +160,8 @@ type SessionRate struct {
 type Room struct {
 	History       History          `key:"history"`
 	DedupWindow   time.Duration    `key:"dedup_window" default:"2m" zero:"off" doc:"how long a dedup key is remembered"`
-	Presence      bool             `key:"presence" default:"false" later:"*" doc:"members may see each other"`
-	PresenceLimit int              `key:"presence_limit" default:"1000" later:"*" doc:"members listed"`
+	Presence      bool             `key:"presence" default:"false" doc:"members may see each other"`
+	PresenceLimit int              `key:"presence_limit" default:"1000" doc:"members listed"`
 	Publish       string           `key:"publish" default:"members" oneof:"members grant server" doc:"who may publish"`
 	Mailbox       Mailbox          `key:"mailbox"`
 	Linger        time.Duration    `key:"linger" default:"30s" doc:"life of an empty room's actor"`
