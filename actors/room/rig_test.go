@@ -91,12 +91,15 @@ func (s *stage) recovered() {
 type invoker struct {
 	t       *testing.T
 	receive func(*mailbox.Batch)
+	fails   bool // the shell may fail
 }
 
 func (i *invoker) InvokeUserMessage(msg any) { i.receive(msg.(*mailbox.Batch)) }
 func (i *invoker) InvokeSystemMessage(any)   {}
 func (i *invoker) EscalateFailure(reason, msg any) {
-	i.t.Errorf("the shell failed: %v by %T", reason, msg)
+	if !i.fails {
+		i.t.Errorf("the shell failed: %v by %T", reason, msg)
+	}
 }
 
 // desk is a broker of one topic, which keeps all and forgets when told to.
@@ -108,6 +111,10 @@ type desk struct {
 	count   int      // reads so far
 	failing bool     // reads fail
 	lost    bool     // arrivals are lost
+
+	attempted *bridge.Attempted // what attempts are answered with; nil: the test does it
+	attempts  []func(bridge.Attempted)
+	settled   []bridge.Settlement
 }
 
 func (d *desk) position() codec.Position { return codec.Position{Epoch: d.epoch, Offset: d.head} }
@@ -156,13 +163,18 @@ func (d *desk) Subscribe(_ codec.Topic, s bridge.Sink) {
 }
 
 func (d *desk) Unsubscribe(codec.Topic, bridge.Sink) {}
-func (*desk) Attempt(_ codec.Topic, _ bridge.Attempt, done func(bridge.Attempted)) {
-	done(bridge.Attempted{Token: 1})
+func (d *desk) Attempt(_ codec.Topic, a bridge.Attempt, done func(bridge.Attempted)) {
+	d.attempts = append(d.attempts, done)
+	if d.attempted != nil {
+		done(*d.attempted)
+	}
 }
-func (*desk) Settle(codec.Topic, bridge.Settlement) {}
-func (d *desk) Health() bridge.Health               { return bridge.Health{State: bridge.Up} }
-func (d *desk) Watch(func(bridge.Health)) func()    { return func() {} }
-func (d *desk) Close()                              {}
+
+func (d *desk) Settle(_ codec.Topic, s bridge.Settlement) { d.settled = append(d.settled, s) }
+
+func (d *desk) Health() bridge.Health            { return bridge.Health{State: bridge.Up} }
+func (d *desk) Watch(func(bridge.Health)) func() { return func() {} }
+func (d *desk) Close()                           {}
 
 // peer is a session as its room sees it.
 type peer struct {
