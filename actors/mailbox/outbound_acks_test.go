@@ -232,6 +232,7 @@ func TestOutboundAnEncodingThatPanicsHoldsNothingUp(t *testing.T) {
 		"refuse":  func(r *outRig, s Seat) { r.out.Refuse(named("boom")) },
 		"lead":    func(r *outRig, s Seat) { r.out.Lead(named("boom")) },
 		"first":   func(r *outRig, s Seat) { r.out.Open(named("boom"), nil) },
+		"offer":   func(r *outRig, s Seat) { r.out.Offer(nil, nil, interactive, named("boom"), s) },
 		"event":   func(r *outRig, s Seat) { r.deliver(s, event("boom", interactive)) },
 		"run":     func(r *outRig, s Seat) { r.run1(s, bundleOf(event("boom", interactive, buffered)), true) },
 		"feed": func(r *outRig, s Seat) {

@@ -10,13 +10,13 @@ import (
 // does not fit is for the caller to make up for. False: it did not. A session that
 // is ending takes it, for nothing.
 func (o *Outbound) Offer(t *scheduler.Turn, flow *scheduler.Flow, lane backpressure.Lane, f *codec.Frame, seat Seat) bool {
+	frame := f.In(o.framing)
+	size := len(frame.Bytes())
 	o.mu.Lock()
 	if o.state.has(finishing | ended) {
 		o.mu.Unlock()
 		return true
 	}
-	frame := f.In(o.framing)
-	size := len(frame.Bytes())
 	// An empty queue takes one whatever the ledger says, as with events.
 	switch {
 	case o.items == 0 && !o.state.has(parked):

@@ -291,6 +291,9 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	if !ok.Recovered {
 		ok.Data = r.snapshot() // may not return: until it does the join is owed its answer
 	}
+	if reset != codec.ResetNone {
+		m.Out.CountReset(reset)
+	}
 	m.join, m.answered = nil, true
 	m.pos = pos
 	r.members.add(m)
@@ -336,6 +339,7 @@ func (r *Room) reset(m *member, reason codec.ResetReason) {
 		m.become(live)
 		r.behind--
 	}
+	m.Out.CountReset(reason)
 	m.Out.Mark(r.turn, r.cfg.Policy.Lane, f, m.Seat)
 	m.Out.Feed(r.turn, r.mb.Flow(), m.Seat, nil, true)
 }
