@@ -20,6 +20,22 @@
 // every node sees one order. The sequencer (pure) hands each offset out once; a
 // hole is read from the broker before what lies above it is delivered.
 //
+// # Commands, and what a handler has under way
+//
+// A command comes through the mailbox, in the interactive lane. One with a dedup
+// key goes to the broker first, which says whether it is done here, was done, or is
+// being done by another, whose result it then gets; so such a command may be
+// overtaken by others. It is answered once, by whoever comes first: the handler at
+// once or later (Reply), its deadline, which the caller's session looks after, the
+// end of the room or of the handler. What it comes to after its deadline is still
+// told to those who repeat it, up to a minute later.
+//
+// Errands are what a handler has asked for: calls at a time (After), ticks, the ends
+// of work on the blocking pool (Go), commands that the broker has let through. They
+// belong to one handler: nothing of them reaches the next. They wait for what
+// requests wait for: a handler that is being made or lacks events, a fan-out under
+// way. The room has one entry in the wheel for them, at the earliest.
+//
 // # Members
 //
 //	          ┌────────── queue full ─────────┐
@@ -39,5 +55,6 @@
 // arrived and was not taken yet by arrivalsItems and arrivalsBytes (beyond, only
 // the head is remembered and the rest is read); the window by the kind's history
 // and the tenant's replay_bytes; publishes on their way to the broker by the
-// mailbox's items.
+// mailbox's items, and commands under way by the same number; timers by MaxTimers,
+// work by MaxWork and the tenant's share of the blocking pool.
 package room

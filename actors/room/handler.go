@@ -5,9 +5,10 @@ import (
 )
 
 // Handler is a room's own code. One instance serves one room on one node, its
-// methods run one at a time, inside the room's actor, and must not block: work
-// that blocks belongs on goroutines of its own. A Handler that panics costs the
-// request that made it panic; a new instance then takes its place.
+// methods run one at a time, inside the room's actor, and must not block: what
+// blocks goes through Context.Go. A Handler that panics costs the request that made
+// it panic, and what it had under way: timers, work, answers left for later. A new
+// instance then takes its place.
 //
 // Publish decides about an event that a client wants to publish: it returns nil
 // to accept it as it is, changes it and returns nil, or returns an error to
@@ -16,7 +17,7 @@ import (
 // the publisher only; state that all nodes share is changed in Apply.
 //
 // What else a handler wants to do it says by implementing Joiner, Leaver,
-// Applier or Snapshotter.
+// Commander, Ticker, Applier or Snapshotter.
 type Handler interface {
 	Publish(ctx *Context, e *Event) error
 }
@@ -40,7 +41,11 @@ type Applier interface {
 	Apply(ctx *Context, e *Applied)
 }
 
-// Snapshotter tells and takes the state that its Apply calls have led to.
+// Snapshotter tells and takes the state that its Apply calls have led to. The
+// engine keeps a snapshot every Kind.SnapshotEvery events for as long as the room
+// lives. A room that has ended, since nobody was in it, leaves its history alone:
+// the next one applies what is kept of it, and where that is not all it begins
+// without state and tells none.
 type Snapshotter interface {
 	Applier
 	// Snapshot returns the state, as a value that encoding/json can encode. Who

@@ -78,7 +78,8 @@ type Kind struct {
 	// SnapshotEvery is after how many applied events the engine takes a snapshot
 	// of a Snapshotter, for the handler's successor; zero: 64.
 	SnapshotEvery int
-	// Tick is how often a Ticker is called; at least 10 ms, zero: never.
+	// Tick is how often a Ticker is called while the room has members; at least
+	// LeastTick, 10 ms; zero: never.
 	Tick time.Duration
 }
 
