@@ -18,27 +18,27 @@ func (l *link) renew() {
 		token, err := l.c.ask(l.ctx)
 		l.c.mu.Lock()
 		defer l.c.mu.Unlock()
-		l.renewing = false
-		if err == nil && l.c.link == l {
+		if err == nil {
 			err = l.c.add(&call{
 				request: &codec.Token{Token: token}, lost: isForgotten, own: true, done: l.renewed,
 			})
 		}
 		if err != nil {
-			l.c.status.Err = err
-			l.c.say()
+			l.renewed(nil, err)
 		}
 	})
 }
 
-// renewed takes the answer to a token. Client.mu is held.
+// renewed ends a renewal with the server's answer, or for want of one. Client.mu is
+// held.
 func (l *link) renewed(r codec.Result, err error) {
 	c := l.c
+	l.renewing = false
 	if ok, is := r.(*codec.TokenResult); is {
 		c.resume, c.expires = ok.Resume, l.local(ok.Exp)
 		c.status.Session.Expires = c.expires
-		c.say()
-	} else if err != nil {
+	}
+	if c.link == l && c.closing == nil {
 		c.status.Err = err
 		c.say()
 	}

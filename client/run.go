@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/yaza-dev/pulse/codec"
 )
 
@@ -93,10 +91,7 @@ func (c *Client) connect(renew bool) ending {
 	if !ok {
 		return e
 	}
-	if !c.welcomed(l, welcome, size) {
-		l.ws.Close(websocket.StatusNormalClosure, "")
-		return ending{}
-	}
+	c.welcomed(l, welcome, size)
 	return l.serve()
 }
 
@@ -151,16 +146,16 @@ const (
 
 // welcomed takes the welcome, and makes l the client's connection unless the client
 // was closed meanwhile.
-func (c *Client) welcomed(l *link, w *codec.Welcome, size int) bool {
+func (c *Client) welcomed(l *link, w *codec.Welcome, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closing != nil {
-		return false
-	}
 	now := time.Now()
+	l.alive = newLiveness(now, w.Ping, w.Pong)
+	if c.closing != nil {
+		return
+	}
 	c.life.welcomed(now)
 	c.link, c.received = l, size
-	l.alive = newLiveness(now, w.Ping, w.Pong)
 	c.resume, c.maxBytes = w.Resume, w.MaxMessageBytes
 	l.ahead = time.UnixMilli(w.Now).Sub(now)
 	c.expires = l.local(w.Exp)
@@ -191,5 +186,4 @@ func (c *Client) welcomed(l *link, w *codec.Welcome, size int) bool {
 	for _, s := range c.subs {
 		c.rejoin(s)
 	}
-	return true
 }
