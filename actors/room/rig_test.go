@@ -199,7 +199,7 @@ func (s *stage) peer(name string, items int) *peer {
 	p.mb = mailbox.New(&mailbox.Config{
 		Pool: s.pool, Class: scheduler.Session, Tenant: s.tenant, Items: 64, Bytes: 1 << 16, Account: s.queue,
 	}, &p.out)
-	p.out.Init(&mailbox.OutboundConfig{Items: items, Bytes: 1 << 20}, &p.wire, testFraming, s.queue, p.mb, name)
+	p.out.Init(&mailbox.OutboundConfig{Items: items, Bytes: 1 << 20, Unacked: 4}, &p.wire, testFraming, s.queue, p.mb, name)
 	p.mb.RegisterHandlers(&invoker{t: s.t, receive: p.receive}, nil)
 	p.mb.Start()
 	p.out.Open(codec.NewFrame(&codec.Pong{}), nil)
