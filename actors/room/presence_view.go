@@ -48,7 +48,8 @@ type seen struct {
 // applied to it at its end: so nothing is lost between the list and the changes.
 type reading struct {
 	asked    bool // a page is on its way
-	base     bridge.Mark
+	base     bridge.Mark // of the first page: the changes after it apply
+	count    int         // at base
 	after    string
 	members  map[string]*seen // nil: no page yet
 	bytes    int
@@ -218,7 +219,7 @@ func (v *view) page(r *reading, p bridge.MemberPage) (s step, moved bool, back [
 		return step{}, false, nil // it was begun anew
 	}
 	if r.members == nil {
-		r.base, r.members = p.Mark, make(map[string]*seen, len(p.Members))
+		r.base, r.count, r.members = p.Mark, p.Count, make(map[string]*seen, len(p.Members))
 	}
 	if p.Mark.Epoch != r.base.Epoch {
 		v.reading = &reading{}
@@ -238,7 +239,7 @@ func (v *view) page(r *reading, p bridge.MemberPage) (s step, moved bool, back [
 		r.asked, r.after = false, p.Members[len(p.Members)-1].Subject
 		return step{}, false, nil
 	}
-	s, back, moved = v.install(r.base, len(r.members), r.members)
+	s, back, moved = v.install(r.base, r.count, r.members)
 	v.mind()
 	return s, moved, back
 }
@@ -246,6 +247,7 @@ func (v *view) page(r *reading, p bridge.MemberPage) (s step, moved bool, back [
 // install makes what was read the view, and goes on with what was held. list nil:
 // the number alone.
 func (v *view) install(mark bridge.Mark, count int, list map[string]*seen) (s step, back []string, moved bool) {
+	old := *v
 	was, before, held := v.mark, v.members, v.reading.held
 	follows := v.listed == (list != nil) && mark.Epoch == was.Epoch && mark.Seq >= was.Seq
 	v.reading = nil
@@ -263,6 +265,7 @@ func (v *view) install(mark bridge.Mark, count int, list map[string]*seen) (s st
 		switch {
 		case c.Mark.Epoch == v.mark.Epoch && c.Mark.Seq <= v.mark.Seq:
 		case c.Mark.Epoch != v.mark.Epoch || c.Prev != v.mark.Seq:
+			*v = old // as if it had not been read
 			v.anew()
 			return step{}, nil, false
 		default:
