@@ -2,23 +2,46 @@ package arch
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// What the README shows as code is code that is compiled and tested.
-func TestReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile("../../examples/room/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, shown, found := strings.Cut(string(readme), "```go\n")
-	shown, _, closed := strings.Cut(shown, "```")
-	if !found || !closed || !strings.Contains(string(example), shown) {
-		t.Error("README.md shows something else than examples/room/main.go")
+// What documents show as code is code that is compiled and tested, word for word.
+func TestDocumentsShowCompiledCode(t *testing.T) {
+	for document, examples := range map[string]string{
+		"README.md":         "examples/room/*.go",
+		"docs/embedding.md": "examples/game/*.go",
+	} {
+		text, err := os.ReadFile(filepath.Join("../..", document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join("../..", examples))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sources []string
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources = append(sources, string(source))
+		}
+		blocks := strings.Split(string(text), "```go\n")[1:]
+		if len(blocks) == 0 {
+			t.Errorf("%s shows no code", document)
+		}
+		for _, block := range blocks {
+			shown, _, closed := strings.Cut(block, "```")
+			found := false
+			for _, source := range sources {
+				found = found || strings.Contains(source, shown)
+			}
+			if !closed || !found {
+				t.Errorf("%s shows what is not in %s:\n%s", document, examples, shown)
+			}
+		}
 	}
 }
