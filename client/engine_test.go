@@ -116,8 +116,8 @@ func TestKilledPublishersPublishOnce(t *testing.T) {
 	reader := start(t, n.url, "reader", nil)
 	room := join(t, reader, client.Join{Room: "chat:lobby"})
 	next[*client.Reset](t, room)
-	done := make(chan struct{})
 	var wg sync.WaitGroup
+	defer wg.Wait()
 	for p := range publishers {
 		c := start(t, n.url, fmt.Sprint("p", p), nil)
 		join(t, c, client.Join{Room: "chat:lobby"})
@@ -130,24 +130,18 @@ func TestKilledPublishersPublishOnce(t *testing.T) {
 			}
 		})
 	}
-	go func() { wg.Wait(); close(done) }()
-	killed := 0
-	for running := true; running; {
-		select {
-		case <-done:
-			running = false
-		case <-time.After(10 * time.Millisecond):
-			killed += n.cut()
-		}
-	}
 	var seen [publishers]int
-	for range publishers * each {
+	killed := 0
+	for i := range publishers * each {
 		var data [2]int
 		e := next[*client.Event](t, room)
 		if err := e.Data.Unmarshal(&data); err != nil || data[1] != seen[data[0]] {
 			t.Fatalf("%v after %d, %v", data, seen[data[0]], err)
 		}
 		seen[data[0]]++
+		if i%8 == 0 {
+			killed += n.cut()
+		}
 	}
 	if killed < 3*publishers {
 		t.Errorf("only %d connections were killed", killed)
