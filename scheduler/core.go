@@ -136,8 +136,8 @@ func (c *core) nextControl(g *group) bool {
 		}
 		if ok, _ := task.take(); ok {
 			task.busy = true
-			g.flow, g.control = task.home, true
-			g.add(task, true)
+			g.tenant, g.control = t, true
+			g.add(task, task.home, true)
 			return true
 		}
 	}
@@ -172,8 +172,8 @@ func (c *core) takeActor(f *Flow, g *group) bool {
 	if t == nil {
 		return false
 	}
-	g.flow = f
-	g.add(t, wanted)
+	g.tenant = f.tenant
+	g.add(t, f, wanted)
 	return true
 }
 
@@ -183,22 +183,89 @@ func (c *core) takeSessions(f *Flow, g *group) bool {
 		if t == nil {
 			break
 		}
-		g.add(t, wanted)
+		g.add(t, f, wanted)
 	}
-	g.flow = f
-	g.budget = min(f.deficit, f.tenant.deficit)
+	g.tenant = f.tenant
+	g.budget = min(int64(f.deficit), f.tenant.deficit)
 	return g.n > 0
+}
+
+// takeCrowd takes the only session of the flow that is being visited, and those of the flows that come next as long as they have but one:
+// where each session has a flow of its own a worker would else come back for every Run. Each of the flows has credit for its Run, and the
+// tenant's credit ends the group. When it has run, visits with credit left go on.
+func (c *core) takeCrowd(t *Tenant, g *group) bool {
+	ahead := true
+	for t.current != nil && t.current.alone() && g.n < groupTasks {
+		c.takeAlone(t.current, g, ahead)
+		t.leave()
+		for t.current == nil && t.toVisit > 0 && g.n < groupTasks && !t.resumes() {
+			ahead = !t.fresh.empty()
+			t.toVisit--
+			t.visit()
+		}
+	}
+	return g.n > 0
+}
+
+// takeResumed goes on with visits that a crowd has begun, as a crowd again where they allow it.
+func (c *core) takeResumed(t *Tenant, g *group) bool {
+	for g.n < groupTasks && t.resumes() {
+		f := t.resumed.pop()
+		when := f.resumed
+		f.resumed = notAtAll
+		switch {
+		case f.deficit <= 0:
+		case f.alone():
+			c.takeAlone(f, g, when == beforeNew)
+		case g.n > 0:
+			t.resume(f, when, true)
+			return true
+		case c.takeSessions(f, g) || c.takeActor(f, g):
+			t.resume(f, beforeNew, true)
+			return true
+		}
+	}
+	return g.n > 0
+}
+
+func (c *core) takeAlone(f *Flow, g *group, ahead bool) {
+	if t, wanted := c.pop(f, &f.sessions); t != nil {
+		if ahead {
+			g.ahead |= 1 << g.n
+		}
+		g.tenant, g.crowd, g.budget = f.tenant, true, f.tenant.deficit
+		g.add(t, f, wanted)
+	}
 }
 
 // charge books the cost of a group.
 func (c *core) charge(g *group, cost int64) {
-	t := g.flow.tenant
-	g.flow.deficit -= cost
-	t.deficit -= cost
-	if g.batch {
-		t.batches -= cost
+	for i := range g.done {
+		g.flows[i].deficit -= int32(g.share(i, cost))
 	}
-	t.fold()
+	g.tenant.deficit -= cost
+	if g.batch {
+		g.tenant.batches -= cost
+	}
+	g.tenant.fold()
+}
+
+// resume lets the visits of a crowd's flows go on that have credit and something to spend it on. Those whose session did not run come
+// first, and before or after flows that have become ready as if they had not been visited.
+func (c *core) resume(g *group) {
+	if !g.crowd {
+		return
+	}
+	for _, f := range g.flows[:g.done] {
+		g.tenant.resume(f, afterNew, false)
+	}
+	for i := g.n - 1; i >= g.done; i-- {
+		when := afterNew
+		if g.ahead&(1<<i) != 0 {
+			when = beforeNew
+		}
+		g.tenant.resume(g.flows[i], when, true)
+	}
 }
 
 // settle returns a group's tasks: what ran by its result, the rest to the front, as it was.

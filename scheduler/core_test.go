@@ -93,7 +93,7 @@ func (m *coreModel) take() bool {
 	if !m.core.next(g) {
 		return false
 	}
-	if g.flow.tenant.barred {
+	if g.tenant.barred {
 		m.t.Error("a barred tenant was served")
 	}
 	g.done = 1 + m.rnd.IntN(g.n)
@@ -103,6 +103,7 @@ func (m *coreModel) take() bool {
 			m.t.Error("a task was taken twice")
 		}
 		if i < g.done {
+			g.ran[i] = int64(i + 1)
 			delete(m.woken, task)
 			if m.rnd.IntN(3) == 0 {
 				g.more |= 1 << i
@@ -126,6 +127,7 @@ func (m *coreModel) settle() {
 	}
 	m.core.settle(g)
 	m.core.charge(g, int64(m.rnd.IntN(3*Quantum)))
+	m.core.resume(g)
 }
 
 func (m *coreModel) check() {
@@ -185,7 +187,7 @@ func (m *coreModel) drain() {
 		}
 	}
 	for _, flow := range m.flows {
-		if flow.listed || flow.first || flow.deficit > 0 {
+		if flow.listed || flow.first || flow.resumed != notAtAll || flow.deficit > 0 {
 			m.t.Errorf("flow at rest: %+v", flow)
 		}
 	}
@@ -341,7 +343,7 @@ func TestCost(t *testing.T) {
 
 // An idle session costs its task and its own flow; these are part of the memory budget of an idle session.
 func TestSizes(t *testing.T) {
-	if size := sizeOf[Task]() + sizeOf[Flow](); size > 160 {
+	if size := sizeOf[Task]() + sizeOf[Flow](); size > 120 {
 		t.Errorf("task and flow: %d bytes", size)
 	}
 	if size := sizeOf[Timer](); size > 48 {

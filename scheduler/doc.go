@@ -3,7 +3,8 @@
 //
 // A Task is something that has work now and then, such as a mailbox. It belongs to a Flow, a room or a session's own, and the flow to a
 // Tenant. Ready says that a task has work; a worker then calls its Run, which does one batch. What it cost is charged to flow and tenant
-// before the next decision.
+// before the next decision. Sessions that are each alone in their flows are taken together, up to sixteen, and each flow is charged what its
+// own has cost; where thousands have a flow each, a worker would else come back to the lock and to the clock for every Run.
 //
 // Guarantees:
 //   - A task runs on one worker at a time, and after every wake-up runs at least once more.

@@ -9,6 +9,20 @@ type fifo[T any, L link[T]] struct{ tail *T }
 
 func (q *fifo[T, L]) empty() bool { return q.tail == nil }
 
+// front is the next to pop; nil: none.
+func (q *fifo[T, L]) front() *T {
+	var l L
+	if q.tail == nil {
+		return nil
+	}
+	return *l.next(q.tail)
+}
+
+func (q *fifo[T, L]) one() bool {
+	var l L
+	return q.tail != nil && *l.next(q.tail) == q.tail
+}
+
 func (q *fifo[T, L]) push(n *T) {
 	q.pushFront(n)
 	q.tail = n

@@ -5,15 +5,26 @@ type Flow struct {
 	tenant *Tenant // immutable after Init
 
 	// guarded by Pool.mu
-	deficit   int64 // units; positive: may still be spent in this visit, negative: debt
-	actors    taskList
-	sessions  taskList
-	nextTurn  *Flow
-	nextFirst *Flow
-	listed    bool // in the tenant's rotation
-	first     bool // in the tenant's list of flows whose batches run first
-	due       bool // a batch is due since the last visit that left credit, whatever drains have spent of it
+	actors     taskList
+	sessions   taskList
+	nextTurn   *Flow
+	nextFirst  *Flow
+	nextResume *Flow
+	deficit    int32 // units; positive: may still be spent in this visit, negative: debt
+	listed     bool  // in the tenant's rotation
+	first      bool  // in the tenant's list of flows whose batches run first
+	due        bool  // a batch is due since the last visit that left credit, whatever drains have spent of it
+	resumed    goesOn
 }
+
+// goesOn says whether a flow is in the tenant's list of those whose visits go on.
+type goesOn uint8
+
+const (
+	notAtAll  goesOn = iota
+	afterNew         // after flows that have become ready
+	beforeNew        // before them, as its visit or its last session was only just interrupted
+)
 
 // Init makes f a flow of t.
 func (f *Flow) Init(t *Tenant) { f.tenant = t }
@@ -22,6 +33,9 @@ func (f *Flow) Init(t *Tenant) { f.tenant = t }
 func (f *Flow) Tenant() *Tenant { return f.tenant }
 
 func (f *Flow) empty() bool { return f.actors.empty() && f.sessions.empty() }
+
+// alone: what waits is one session.
+func (f *Flow) alone() bool { return f.actors.empty() && f.sessions.one() }
 
 // unlist takes an empty flow out of the rotation: credit is dropped, debt is kept.
 func (f *Flow) unlist() {
@@ -37,9 +51,11 @@ func (f *Flow) list(c Class) *taskList {
 }
 
 type (
-	flowTurn  struct{}
-	flowFirst struct{}
+	flowTurn   struct{}
+	flowFirst  struct{}
+	flowResume struct{}
 )
 
-func (flowTurn) next(f *Flow) **Flow  { return &f.nextTurn }
-func (flowFirst) next(f *Flow) **Flow { return &f.nextFirst }
+func (flowTurn) next(f *Flow) **Flow   { return &f.nextTurn }
+func (flowFirst) next(f *Flow) **Flow  { return &f.nextFirst }
+func (flowResume) next(f *Flow) **Flow { return &f.nextResume }

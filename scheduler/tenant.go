@@ -25,8 +25,9 @@ type Tenant struct {
 	// guarded by Pool.mu: level 2
 	fresh   fifo[Flow, flowTurn] // newly ready flows, visited before the old ones
 	old     fifo[Flow, flowTurn]
-	firsts  fifo[Flow, flowFirst] // flows with ready actors and without debt
-	flows   int                   // listed ones
+	firsts  fifo[Flow, flowFirst]  // flows with ready actors and without debt
+	resumed fifo[Flow, flowResume] // flows whose visits a crowd has begun and that go on; their place in the rotation is behind already
+	flows   int                    // listed ones
 	nFirsts int
 	current *Flow // being visited
 	batches int64 // units that batches may still take first in this turn: half the quantum; negative: debt
@@ -103,13 +104,22 @@ func (t *Tenant) next(c *core, g *group) bool {
 				return true
 			}
 		case t.current != nil:
-			f := t.current
-			if f.deficit > 0 && (c.takeSessions(f, g) || c.takeActor(f, g)) {
+			switch f := t.current; {
+			case f.deficit <= 0:
+				t.leave()
+			case f.alone():
+				if c.takeCrowd(t, g) {
+					return true
+				}
+			case c.takeSessions(f, g) || c.takeActor(f, g):
+				return true
+			default:
+				t.leave()
+			}
+		case t.resumes():
+			if c.takeResumed(t, g) {
 				return true
 			}
-			// Also an empty flow passes through the end of the list: leaving and coming back gains nothing.
-			t.old.push(f)
-			t.current = nil
 		case t.toVisit > 0:
 			t.toVisit--
 			t.visit()
@@ -139,6 +149,31 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 	return true
 }
 
+// leave ends the visit that goes on. Also an empty flow passes through the end of the list: leaving and coming back gains nothing.
+func (t *Tenant) leave() {
+	t.old.push(t.current)
+	t.current = nil
+}
+
+// resume lets a visit go on that was left, if there is credit and something to spend it on.
+func (t *Tenant) resume(f *Flow, when goesOn, next bool) {
+	if f.deficit <= 0 || f.empty() || f.resumed != notAtAll {
+		return
+	}
+	f.resumed = when
+	if next {
+		t.resumed.pushFront(f)
+	} else {
+		t.resumed.push(f)
+	}
+}
+
+// resumes: a visit goes on before another begins.
+func (t *Tenant) resumes() bool {
+	f := t.resumed.front()
+	return f != nil && (f.resumed == beforeNew || t.fresh.empty())
+}
+
 // rest forgets the rotation of a tenant that has nothing to do: flows keep their debts, and nobody keeps the flows.
 func (t *Tenant) rest() {
 	t.listed = false
@@ -146,8 +181,10 @@ func (t *Tenant) rest() {
 	t.batches = min(t.batches, 0)
 	t.fold()
 	if t.current != nil {
-		t.old.push(t.current)
-		t.current = nil
+		t.leave()
+	}
+	for f := t.resumed.pop(); f != nil; f = t.resumed.pop() {
+		f.resumed = notAtAll
 	}
 	for _, list := range [...]*fifo[Flow, flowTurn]{&t.fresh, &t.old} {
 		for f := list.pop(); f != nil; f = list.pop() {

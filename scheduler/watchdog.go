@@ -46,7 +46,7 @@ func (p *Pool) look(now int64) (reports []report) {
 			continue
 		}
 		i := int(at&atIndex) - 1
-		task, tenant := w.group.tasks[i], w.group.flow.tenant
+		task, tenant := w.group.tasks[i], w.group.tenant
 		p.abandon(w, i, moreOf(at))
 		reports = append(reports, report{task, tenant, running})
 	}
@@ -58,12 +58,13 @@ func (p *Pool) look(now int64) (reports []report) {
 // that it got hold of within one StuckAfter. Under mu.
 func (p *Pool) abandon(w *worker, at int, more uint32) {
 	g := &w.group
-	tenant := g.flow.tenant
-	before := group{tasks: g.tasks, n: at, done: at, more: more}
-	after := group{n: g.n - at - 1, wanted: g.wanted >> (at + 1)}
-	copy(after.tasks[:], g.tasks[at+1:g.n])
-	p.core.settle(&before)
-	p.core.settle(&after)
+	tenant := g.tenant
+	before, after := g.part(0, at, at), g.part(at+1, g.n, 0)
+	before.more = more
+	for _, part := range [...]*group{&before, &after} {
+		p.core.settle(part)
+		p.core.resume(part)
+	}
 	w.turn.takeOver()
 	w.stuck, w.stuckAt = true, at // the group itself is the worker's to change
 	p.alive--
@@ -82,9 +83,10 @@ func (p *Pool) abandon(w *worker, at int, more uint32) {
 // returned undoes abandon when the Run has returned after all. Under mu.
 func (p *Pool) returned(w *worker) {
 	g := &w.group
-	task := g.tasks[w.stuckAt]
-	clear(g.tasks[:g.n])
-	g.tasks[0], g.n, g.done, g.more = task, 1, 1, 0 // the rest is settled
+	*g = g.part(w.stuckAt, w.stuckAt+1, 1) // the rest is settled
+	clear(g.tasks[1:])
+	clear(g.flows[1:])
+	g.ran[0], g.more = 1, 0
 	if w.returnedMore {
 		g.more = 1
 	}
@@ -95,7 +97,7 @@ func (p *Pool) returned(w *worker) {
 	} else {
 		p.alive++
 	}
-	tenant := g.flow.tenant
+	tenant := g.tenant
 	if tenant.stuck.Add(-1) < StuckPerTenant {
 		p.core.bar(tenant, false)
 		p.rouse()

@@ -86,7 +86,7 @@ func (w *worker) run() time.Duration {
 	}
 	t.begin(g.control)
 	w.count++
-	n, budget := g.n, g.budget
+	n, budget, ran := g.n, g.budget, int64(0)
 	at := w.count<<atCount | 1
 	w.at.Store(at)
 	for i := 0; ; i++ {
@@ -96,7 +96,8 @@ func (w *worker) run() time.Duration {
 		if more {
 			next |= 1 << (atMore + i)
 		}
-		last := i+1 == n || t.late || t.spent() >= budget
+		spent := t.spent()
+		last := i+1 == n || t.late || spent >= budget
 		if last {
 			next &^= atIndex
 		}
@@ -104,6 +105,8 @@ func (w *worker) run() time.Duration {
 			w.returnedMore = more
 			break
 		}
+		ran = max(ran+1, spent)
+		g.ran[i] = ran
 		if last {
 			g.done, g.more = i+1, moreOf(next)
 			break
@@ -124,6 +127,7 @@ func (w *worker) settle(took time.Duration) {
 	p.core.settle(g)
 	t.flush()
 	p.core.charge(g, realCost(t.spent(), took))
+	p.core.resume(g)
 	t.start += int64(took)
 	g.reset()
 }
