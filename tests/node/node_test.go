@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestClientsInNodeJS(t *testing.T) { scripts(t, nil, "node.test.mjs") }
+func TestClientsInNodeJS(t *testing.T) { script(t, nil, "node.test.mjs") }
 
 // The page's client on its own, with sockets and a clock that the test holds.
 func TestTheDemoPagesClient(t *testing.T) {
@@ -29,15 +29,15 @@ func TestTheDemoPagesClient(t *testing.T) {
 func TestTheDemoPageInABrowser(t *testing.T) {
 	for _, name := range []string{"chromium", "google-chrome"} {
 		if browser, err := exec.LookPath(name); err == nil {
-			scripts(t, []string{"CHROMIUM=" + browser}, "browser.test.mjs", "slow.test.mjs")
+			script(t, []string{"CHROMIUM=" + browser}, "browser.test.mjs")
 			return
 		}
 	}
 	t.Skip("no chromium is installed: the demo page is not tried in a browser")
 }
 
-// scripts runs tests in Node.js against a node of their own.
-func scripts(t *testing.T, env []string, files ...string) {
+// script runs a test in Node.js against a node of its own.
+func script(t *testing.T, env []string, file string) {
 	needs(t, "node", "npm")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -50,7 +50,7 @@ func scripts(t *testing.T, env []string, files ...string) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	run(ctx, t, dir, append(env, startDev(ctx, t, dir)...), files...)
+	run(ctx, t, dir, append(env, startDev(ctx, t, dir)...), file)
 }
 
 func needs(t *testing.T, tools ...string) {
@@ -61,9 +61,9 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-func run(ctx context.Context, t *testing.T, dir string, env []string, files ...string) {
+func run(ctx context.Context, t *testing.T, dir string, env []string, file string) {
 	t.Helper()
-	c := exec.CommandContext(ctx, "node", append([]string{"--test", "--test-timeout=60000"}, files...)...)
+	c := exec.CommandContext(ctx, "node", "--test", "--test-timeout=240000", file)
 	c.Dir, c.Env = dir, append(os.Environ(), env...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

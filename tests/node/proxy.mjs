@@ -1,5 +1,5 @@
-// A network between a browser and the node that can fail: connections through it
-// are reset, or everything in them stops.
+// A network between a browser and the node, whose connections can be reset, and
+// which hears what the node says.
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
@@ -31,9 +31,6 @@ export class Proxy {
 
   // cut resets every connection.
   cut() { for (const [near, far] of this.#pairs) { near.resetAndDestroy(); far.resetAndDestroy(); } }
-
-  // stop lets nothing through any more, in connections there are.
-  stop() { for (const [near, far] of this.#pairs) { near.unpipe(far); far.unpipe(near); near.pause(); far.pause(); } }
 
   close() { this.cut(); this.#server.close(); }
 }

@@ -8,7 +8,7 @@ const SLOW_RATE = 32 * 1024; // bytes read a second by a slow reader
 
 let client = null;
 let slow = null; // shared with the page: 1 while this reader is to be slow
-let inSight;     // resolves when the page is visible
+let inSight = Promise.resolve(); // resolves when the page is visible
 let seen = () => {};
 
 const tell = (...message) => postMessage(message);
@@ -32,8 +32,8 @@ const methods = {
   },
 
   visible(is) {
-    if (is) seen();
-    else inSight = new Promise((resolve) => { seen = resolve; });
+    seen();
+    if (!is) inSight = new Promise((resolve) => { seen = resolve; });
   },
 
   publish(room, event, data, nonce) {
