@@ -67,8 +67,10 @@ func (e *Engine) command(c *message.Command) {
 		return struct{}{}, err
 	})
 	if hidden != nil {
-		e.cfg.Logger.Error("command failed", "tenant", call.Tenant, "err", hidden)
 		refusal = message.ErrCommand
 	}
-	c.Answer(nil, data, refusal)
+	// An error that nobody waits for is mostly that of a context which ended for it.
+	if counts := c.Answer(nil, data, refusal); hidden != nil && (counts || hidden == errPanicked) {
+		e.cfg.Logger.Error("command failed", "tenant", call.Tenant, "err", hidden)
+	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	errPanicked = errors.New("engine: authenticator panicked")
+	errPanicked = errors.New("engine: the program's own code panicked")
 	errNobody   = errors.New("engine: authenticator returned no valid identity")
 	errCrowded  = errors.New("engine: too many authenticators at work")
 	errFaulty   = errors.New("engine: authenticator failed") // how is in the log

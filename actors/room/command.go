@@ -75,10 +75,11 @@ func (r *Reply) Answer(v any, err error) bool {
 }
 
 func (cfg *Config) answer(t *turn, c *message.Command, data codec.Data, refusal *codec.Error, hidden error) bool {
-	if hidden != nil {
+	counts := c.Answer(t, data, refusal)
+	if hidden != nil && counts {
 		cfg.Logger.Warn("command failed", "tenant", cfg.Topic.Tenant, "room_kind", cfg.Policy.Name, "err", hidden)
 	}
-	return c.Answer(t, data, refusal)
+	return counts
 }
 
 var (
