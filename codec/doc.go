@@ -15,6 +15,8 @@
 //   - Data stays the bytes of whoever made it and is transcoded at most once per
 //     framing, exactly: integers of int64 and uint64 keep every digit, a float
 //     comes back equal.
+//   - An Envelope carries an event between nodes, of this version and of the next.
+//     It is checked like a client's message before it becomes an event again.
 //   - A Frame is immutable and its bytes are made once per Framing, however many
 //     sessions send it.
 //
