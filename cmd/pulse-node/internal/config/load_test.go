@@ -78,21 +78,6 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	}
 }
 
-// The example of a kind stands in comments, and must load.
-func TestDocumentedExampleOfAKindLoads(t *testing.T) {
-	_, block, found := strings.Cut(documented(t), "# (example)\n#  chat:\n")
-	block, _, closed := strings.Cut(block, "\n\n")
-	if !found || !closed {
-		t.Fatal("docs/CONFIG.md has no example of a kind")
-	}
-	yaml := "rooms:\n  chat:\n" + regexp.MustCompile(`(?m)^#`).ReplaceAllString(block, "")
-	c := mustLoad(t, yaml, nil)
-	chat := c.Rooms["chat"]
-	if len(chat.Events) != 6 || chat.Events["cursor"].CoalesceBy != "session" || chat.History.Age != 5*time.Minute {
-		t.Errorf("%+v", chat)
-	}
-}
-
 func TestLaterSourcesWin(t *testing.T) {
 	const yaml = "transport:\n  ping: 1s\n  pong_timeout: 2s\n  write_timeout: 3s\norigins: [\"https://file\"]\n"
 	c := mustLoad(t, yaml,

@@ -11,15 +11,16 @@ import (
 // Kind returns the kind of that name that r declares.
 func (r Room) Kind(name string) room.Kind {
 	k := room.Kind{
-		Name:     name,
-		Presence: r.Presence, PresenceLimit: r.PresenceLimit,
-		History:      room.History{Events: r.History.Events, Age: r.History.Age, Bytes: int64(r.History.Bytes)},
-		NoHistory:    r.History.Events == 0,
-		DedupWindow:  r.DedupWindow,
-		Publish:      word(r.Publish, room.Members, room.Grant, room.Server),
-		MailboxItems: r.Mailbox.Items,
-		MailboxBytes: int(r.Mailbox.Bytes),
-		Linger:       r.Linger,
+		Name:          name,
+		History:       room.History{Events: r.History.Events, Age: r.History.Age, Bytes: int64(r.History.Bytes)},
+		NoHistory:     r.History.Events == 0,
+		DedupWindow:   r.DedupWindow,
+		Publish:       word(r.Publish, room.Members, room.Grant, room.Server),
+		MailboxItems:  r.Mailbox.Items,
+		MailboxBytes:  int(r.Mailbox.Bytes),
+		Linger:        r.Linger,
+		Presence:      r.Presence,
+		PresenceLimit: r.PresenceLimit,
 	}
 	if r.DedupWindow == 0 { // "off" here, "the default" there
 		k.DedupWindow = -1
