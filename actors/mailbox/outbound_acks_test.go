@@ -200,6 +200,8 @@ func TestOutboundLadder(t *testing.T) {
 			[]Delivery{event("c", bulk), event("n", lossy)}, "[b l m]", "[bulk reject lossy reject]"},
 		{"what is kept stays in the bulk lane", []Delivery{event("b", bulk, buffered), event("c", bulk), event("l", lossy)},
 			[]Delivery{event("e", interactive), event("f", interactive)}, "[e b c]", "[interactive reject lossy shed]"},
+		{"the latest of its key gives way like others", []Delivery{latest("l"), latest("m"), event("b", bulk), event("c", bulk)},
+			[]Delivery{event("e", interactive)}, "[e b c]", "[lossy coalesced lossy shed]"},
 		{"the latest still takes the place of an older one", []Delivery{latest("l"), event("b", bulk), event("c", bulk)},
 			[]Delivery{latest("m")}, "[b c m]", "[lossy coalesced]"},
 	} {

@@ -296,6 +296,12 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 		Item: outEntry{frame: frame, slot: seat.Slot + 1, gen: seat.Gen},
 		Size: size, Expires: d.Expires,
 	}
+	switch {
+	case d.Policy == backpressure.DropOldest:
+		e.Item.kind = passing
+	case !d.Buffered && d.Lane >= backpressure.Bulk:
+		e.Item.kind = spare
+	}
 	if d.Policy == backpressure.CoalesceLatest && d.Key != 0 {
 		// Of another room, or to a later membership, it is another event.
 		e.Key = d.Key ^ uint64(seat.Slot)<<1 ^ uint64(seat.Gen)<<17
@@ -306,12 +312,6 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 			o.cfg.Counts.Dropped[d.Lane][d.Policy].Add(1)
 			return false
 		}
-	}
-	switch {
-	case d.Policy == backpressure.DropOldest:
-		e.Item.kind = passing
-	case !d.Buffered && d.Lane >= backpressure.Bulk:
-		e.Item.kind = spare
 	}
 	// An empty queue takes one whatever the ledger says, so that a member who
 	// drains always gets on.
