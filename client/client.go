@@ -32,7 +32,7 @@ type Client struct {
 	token     string // as the callback gave it last
 	hasToken  bool
 	resume    string // of the session; in memory only
-	maxBytes  int    // of a message, by the last welcome
+	maxBytes  int    // of a message, by the last welcome; before it cautious
 	expires   time.Time
 	received  int // size of the frame that is being taken
 	notifying chan struct{}
@@ -60,6 +60,7 @@ func New(o Options) (*Client, error) {
 		changed:   make(chan struct{}),
 		out:       outbox{bound: o.Requests, dropOldest: o.DropOldest, inflight: map[uint64]*call{}},
 		subs:      map[string]*Subscription{},
+		maxBytes:  16 << 10,
 		notifying: make(chan struct{}, 1),
 	}
 	c.status.State = Connecting

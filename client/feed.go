@@ -80,31 +80,25 @@ func (f *feed) joined(r *codec.JoinResult, size int) {
 	}
 }
 
-// refused takes a refusal of the join: there is no membership.
-func (f *feed) refused() { f.lost() }
-
-// lost ends the membership with its connection, or by the server. What waits for
-// the consumer stays.
+// lost ends the membership: with its connection, by the server, or by a refusal to
+// join. What waits for the consumer stays.
 func (f *feed) lost() { f.state, f.missed = apart, 0 }
 
 func (f *feed) event(e *codec.Event, size int) {
-	buffered := !e.Position.IsZero()
 	switch {
-	case f.state == whole && buffered:
+	case !e.Position.IsZero():
 		f.take(eventOf(e), size, e.Position)
 	case f.state == whole && f.fits(size):
 		f.push(eventOf(e), size, f.taken)
-	case f.state == asked && f.again && !buffered:
+	case f.state == asked && f.again:
 		f.missed++
-	case !buffered && (f.state == whole || f.state == behind):
+	case f.state == whole || f.state == behind:
 		f.fallShort(1)
 	}
 }
 
 func (f *feed) reset(r *codec.Reset, size int) {
-	if f.state == whole {
-		f.take(&Reset{r.Reason, r.Position, r.Data, r.After}, size, r.Position)
-	}
+	f.take(&Reset{r.Reason, r.Position, r.Data, r.After}, size, r.Position)
 }
 
 // moveTo takes a position that comes without an item.
@@ -136,7 +130,8 @@ func (f *feed) fits(size int) bool {
 	return len(f.items) == 0 || len(f.items) < f.bound.Items && f.bytes+size <= f.bound.Bytes
 }
 
-// take puts an item in that must not be missed, and moves to p.
+// take puts an item in that must not be missed, and moves to p. While the feed is not
+// whole, it belongs to an older membership or comes again.
 func (f *feed) take(item Item, size int, p codec.Position) {
 	if f.state != whole {
 		return

@@ -61,7 +61,8 @@ type Status struct {
 	// Live is false while events from other nodes may be late; nothing is lost
 	// unannounced.
 	Live bool
-	// Err is why the last connection ended; when Closed, why for good.
+	// Err is why the last connection ended; when Connected, why credentials could not
+	// be renewed; when Closed, why for good.
 	Err error
 	// Wait, when Waiting, is how long until the next attempt.
 	Wait time.Duration

@@ -26,7 +26,7 @@ type call struct {
 	lost    whenLost  // what if
 	sent    time.Time // first; zero: never
 	until   time.Time // of a ttl or a deadline; zero: none
-	own     bool      // the client's own: bound and policy are not for it
+	own     bool      // the client's own, of which there are few: not bounded
 	publish bool
 	quit    bool // its caller has gone; only its reply is awaited
 	// done is called once, with Client.mu held.
@@ -160,12 +160,14 @@ func (o *outbox) answered(id uint64) *call {
 
 // cancel is for a caller that has gone: the call is taken out, or if it is in
 // flight only awaited.
-func (o *outbox) cancel(c *call) {
-	if i := slices.Index(o.waiting, c); i >= 0 {
-		o.remove(i)
-	}
+func (o *outbox) cancel(c *call) (waited bool) {
 	c.quit = true
 	c.done = func(codec.Result, error) {}
+	i := slices.Index(o.waiting, c)
+	if i >= 0 {
+		o.remove(i)
+	}
+	return i >= 0
 }
 
 // lose ends what was in flight on a lost connection: what may be repeated waits

@@ -23,8 +23,8 @@ type Publish struct {
 }
 
 // Publish offers an event and waits for what becomes of it. After a lost
-// connection it is repeated, for a minute from its first sending; the server does
-// it once. A refusal is an *Error. An error that wraps ErrUnknown, ctx's after it
+// connection it is repeated, for a minute from its first sending; a server that
+// remembers keys for as long does it once. A refusal is an *Error. An error that wraps ErrUnknown, ctx's after it
 // was sent included, leaves open whether the event was published.
 func (c *Client) Publish(ctx context.Context, p Publish) (codec.PublishResult, error) {
 	if p.DedupKey == "" {
@@ -74,9 +74,9 @@ func (c *Client) trySend(r codec.Request) error {
 }
 
 func (p *Publish) request() (*codec.Publish, error) {
-	data, err := codec.NewData(p.Data)
+	data, err := dataOf(p.Data)
 	if err != nil {
-		return nil, fmt.Errorf("client: %w", err)
+		return nil, err
 	}
 	return &codec.Publish{
 		Room: p.Room, Event: p.Event, Data: data, DedupKey: p.DedupKey, TTL: p.TTL, HasTTL: p.TTL > 0,
@@ -100,9 +100,9 @@ type Command struct {
 func (c *Client) Command(ctx context.Context, cmd Command) (codec.Data, error) {
 	r := &codec.Command{Room: cmd.Room, Name: cmd.Name, DedupKey: cmd.DedupKey}
 	if cmd.Data != nil {
-		data, err := codec.NewData(cmd.Data)
+		data, err := dataOf(cmd.Data)
 		if err != nil {
-			return codec.Data{}, fmt.Errorf("client: %w", err)
+			return codec.Data{}, err
 		}
 		r.Data = data
 	}
@@ -116,6 +116,14 @@ func (c *Client) Command(ctx context.Context, cmd Command) (codec.Data, error) {
 		return codec.Data{}, err
 	}
 	return ok.Data, nil
+}
+
+func dataOf(v any) (codec.Data, error) {
+	data, err := codec.NewData(v)
+	if err != nil {
+		return data, fmt.Errorf("client: %w", err)
+	}
+	return data, nil
 }
 
 // HistoryQuery asks for buffered events of a room: those after the position, oldest

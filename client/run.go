@@ -121,7 +121,7 @@ func (c *Client) ask(ctx context.Context) (string, error) {
 }
 
 // greeting is the hello for the next connection, with the subscriptions that it
-// joins: as many as half a message holds, the others are joined after the welcome.
+// joins: as many as half a message holds; the others are joined after the welcome.
 func (c *Client) greeting(token string) (*codec.Hello, []*Subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *Client) greeting(token string) (*codec.Hello, []*Subscription) {
 	var subs []*Subscription
 	size := 0
 	for _, s := range c.subs {
-		if size += joinSize + s.join.Data.Len(); size > helloBytes {
+		if size += joinSize + s.join.Data.Len(); size > c.maxBytes/2 {
 			break
 		}
 		s.retryAt = time.Time{}
@@ -139,10 +139,8 @@ func (c *Client) greeting(token string) (*codec.Hello, []*Subscription) {
 	return hello, subs
 }
 
-const (
-	helloBytes = 32 << 10
-	joinSize   = 256 // a room, its position, and what is around them, at most
-)
+// joinSize is what a room, its position and what is around them take at most.
+const joinSize = 256
 
 // welcomed takes the welcome, and makes l the client's connection unless the client
 // was closed meanwhile.
@@ -169,7 +167,7 @@ func (c *Client) welcomed(l *link, w *codec.Welcome, size int) {
 	for i, s := range l.greeted {
 		switch {
 		case i >= len(w.Rooms):
-			s.feed.refused() // joined below
+			s.feed.lost() // joined below
 		case c.subs[s.join.Room] != s:
 			if c.subs[s.join.Room] == nil && w.Rooms[i].OK != nil {
 				c.leave(s.join.Room, func(codec.Result, error) {})

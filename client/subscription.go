@@ -32,10 +32,11 @@ type Subscription struct {
 
 	// Guarded by c.mu.
 	feed    feed
-	backoff backoff     // of joins that the server refuses for a while
-	retryAt time.Time   // not before; zero: at once
-	joined  chan answer // of the first join; nil once it is answered
-	over    error       // why no items follow those that wait
+	backoff backoff    // of joins that the server refuses for a while
+	retryAt time.Time  // not before; zero: at once
+	joined  chan error // of the first join; nil once it is answered
+	asking  *call      // the first join's request, if one was made
+	over    error      // why no items follow those that wait
 }
 
 // Join joins a room and waits until the server has agreed. A room has at most one
@@ -48,10 +49,10 @@ func (c *Client) Join(ctx context.Context, j Join) (*Subscription, error) {
 		feed: feed{
 			bound: c.o.Events, presence: j.Presence, taken: j.Position, given: j.Position,
 		},
-		joined: make(chan answer, 1),
+		joined: make(chan error, 1),
 	}
 	if j.Data != nil {
-		data, err := codec.NewData(j.Data)
+		data, err := dataOf(j.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -79,14 +80,14 @@ func (c *Client) Join(ctx context.Context, j Join) (*Subscription, error) {
 		return nil, err
 	}
 	select {
-	case a := <-answered:
-		if a.err != nil {
-			return nil, a.err
+	case err := <-answered:
+		if err != nil {
+			return nil, err
 		}
 		return s, nil
 	case <-ctx.Done():
 		c.mu.Lock()
-		c.part(s, nil)
+		c.part(s, func(codec.Result, error) {})
 		c.mu.Unlock()
 		return nil, ctx.Err()
 	}
@@ -176,18 +177,16 @@ func (s *Subscription) Leave(ctx context.Context) error {
 	}
 }
 
-// part ends a subscription from this side. mu is held.
+// part ends a subscription from this side, unless it is over. mu is held.
 func (c *Client) part(s *Subscription, done func(codec.Result, error)) {
-	if done == nil {
-		done = func(codec.Result, error) {}
-	}
 	if s.over != nil {
 		return
 	}
+	unsaid := s.asking != nil && c.out.cancel(s.asking)
 	s.finish(&LeftError{Room: s.join.Room})
 	s.feed.items = nil
-	if c.link == nil {
-		done(nil, nil)
+	if c.link == nil || unsaid {
+		done(nil, nil) // the server knows of no membership, or will not after the next hello
 		return
 	}
 	c.leave(s.join.Room, done)
@@ -213,7 +212,7 @@ func (s *Subscription) finish(err error) {
 // settle answers whoever waits for the first join. mu is held.
 func (s *Subscription) settle(err error) {
 	if s.joined != nil {
-		s.joined <- answer{err: err}
+		s.joined <- err
 		s.joined = nil
 	}
 }
@@ -232,11 +231,16 @@ func (c *Client) rejoin(s *Subscription) {
 		return
 	}
 	join := s.request()
-	request := &call{request: &join, lost: isForgotten, own: true}
+	request := &call{request: &join, size: requestSize + join.Data.Len(), lost: isForgotten, own: s.joined == nil}
+	if s.joined != nil {
+		s.asking = request
+	}
 	request.done = func(r codec.Result, err error) {
-		if ok, is := r.(*codec.JoinResult); is || err != nil {
-			c.joinAnswered(s, ok, err, c.received)
+		if r == nil && err == nil {
+			return // forgotten
 		}
+		ok, err := result[*codec.JoinResult](r, err)
+		c.joinAnswered(s, ok, err, c.received)
 	}
 	if err := c.add(request); err != nil {
 		s.finish(err)
@@ -255,7 +259,7 @@ func (c *Client) joinAnswered(s *Subscription, ok *codec.JoinResult, err error, 
 		s.wake()
 		return
 	}
-	s.feed.refused()
+	s.feed.lost()
 	refusal, is := err.(*Error)
 	if s.joined != nil || !is || !refusal.Code.Retryable() {
 		s.finish(err)

@@ -350,3 +350,39 @@ func TestManyConsumers(t *testing.T) {
 		}
 	}
 }
+
+// A join whose connection is lost before its answer is made by the next hello; one
+// that was given up before it was sent is never made.
+func TestJoinsThatAreNotAnswered(t *testing.T) {
+	s := play(t, codec.JSON)
+	c := start(t, s.url, "alice", nil)
+	a, _ := s.greet(nil)
+	ctx := soon(t)
+	sub := answered(func() (*client.Subscription, error) {
+		return c.Join(ctx, client.Join{Room: "chat", Position: codec.Position{Epoch: "ep", Offset: 4}})
+	})
+	expect[*codec.Join](a)
+	a.close(0, "")
+	b := s.next()
+	hello := expect[*codec.Hello](b)
+	if len(hello.Rooms) != 1 || hello.Rooms[0].Position.Offset != 4 {
+		t.Errorf("%+v", hello)
+	}
+	short, cancel := context.WithCancel(t.Context())
+	other := answered(func() (*client.Subscription, error) { return c.Join(short, client.Join{Room: "other"}) })
+	cancel()
+	if got := <-other; got.err != context.Canceled {
+		t.Error(got.err)
+	}
+	b.welcome(hello, nil)
+	got := <-sub
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	b.event("chat", 5)
+	if e := next[*client.Event](t, got.r); e.Position.Offset != 5 {
+		t.Errorf("%+v", e)
+	}
+	b.say(&codec.Ping{})
+	expect[*codec.Pong](b)
+}
