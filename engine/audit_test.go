@@ -281,7 +281,7 @@ func (a *audit) reply(f frame) {
 		}
 	case "publish":
 		switch code := f.at("err.code"); code {
-		case nil, "not_joined", "backpressured", "unavailable":
+		case nil, "not_joined", "backpressured", "unavailable", "forbidden":
 		case "internal": // the handler's own fault
 		default:
 			a.fault("publish: %v", f)
