@@ -62,18 +62,20 @@ func fetchable(u *url.URL) bool {
 // goroutine of its own which ends with it; nobody waits for it who can do with
 // the keys that are there.
 type keySet struct {
+	// Immutable.
 	url     string
 	refresh time.Duration
-	pause   time.Duration
 	timeout time.Duration
 	now     func() time.Time
 	log     *slog.Logger
 	client  *http.Client
-	live    context.Context // ended by close
+	live    context.Context // of every fetch, ended by close
 	close   context.CancelFunc
-	fetches sync.WaitGroup
 
-	mu      sync.Mutex    // guards what follows
+	fetches sync.WaitGroup // the goroutine of the fetch under way
+
+	// Guarded by mu.
+	mu      sync.Mutex
 	keys    keyring       // of the last good answer
 	fetched time.Time     // when it was asked for; zero: there was none
 	tried   time.Time     // when the last fetch began; zero: none has
@@ -83,7 +85,7 @@ type keySet struct {
 
 func newKeySet(c JWKSConfig, now func() time.Time) *keySet {
 	s := &keySet{
-		url: c.URL, refresh: c.Refresh, pause: fetchPause, timeout: fetchTimeout, now: now, log: c.Logger,
+		url: c.URL, refresh: c.Refresh, timeout: fetchTimeout, now: now, log: c.Logger,
 		client: &http.Client{
 			CheckRedirect: sameHost,
 			Transport: &http.Transport{
@@ -152,7 +154,7 @@ func (s *keySet) lacks(id string) bool {
 // fetch begins a fetch, unless one is under way or has been just now.
 func (s *keySet) fetch() {
 	now := s.now()
-	if s.flight != nil || s.live.Err() != nil || !s.tried.IsZero() && now.Sub(s.tried) < s.pause {
+	if s.flight != nil || s.live.Err() != nil || !s.tried.IsZero() && now.Sub(s.tried) < fetchPause {
 		return
 	}
 	s.tried = now

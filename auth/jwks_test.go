@@ -188,8 +188,8 @@ func brokenAnswers() map[string]http.HandlerFunc {
 	}
 	symmetric := `{"kty":"oct","kid":"2","k":"` + base64.RawURLEncoding.EncodeToString(secret) + `"}`
 	return map[string]http.HandlerFunc{
-		"500":                     func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
-		"404 with a set":          func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); fmt.Fprint(w, set()) },
+		"500":                     func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"404 with a set":          func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotFound); fmt.Fprint(w, set()) },
 		"a page":                  text("<html>sign in</html>"),
 		"another object":          text(`{"error":"x"}`),
 		"keys of the wrong type":  text(`{"keys":{"kty":"RSA"}}`),
@@ -201,13 +201,13 @@ func brokenAnswers() map[string]http.HandlerFunc {
 		"huge":                    text(`{"pad":"` + strings.Repeat("x", maxSetBytes) + `","keys":[]}`),
 		"too many keys":           text(set(slices.Repeat([]string{pairs()[EdDSA].jwk("")}, maxSetKeys+1)...)),
 		"a broken connection":     func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
-		"redirected in a circle":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", 302) },
+		"redirected in a circle":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
 		"redirected to file": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
-			w.WriteHeader(302)
+			w.WriteHeader(http.StatusFound)
 		},
 		"redirected to a neighbour": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://localhost:1"+r.URL.Path, 302)
+			http.Redirect(w, r, "http://localhost:1"+r.URL.Path, http.StatusFound)
 		},
 	}
 }
