@@ -86,6 +86,7 @@ func devConfig(key auth.Key) (*config.Config, error) {
 	}
 	c.Auth.JWT.Keys = []config.Key{{Alg: key.Alg, Secret: string(key.Secret)}}
 	c.Rooms = map[string]config.Room{"*": devRoom()}
+	c.TenantDefaults.SessionRate = config.SessionRate{} // no limit: the page sends bursts
 	return c, nil
 }
 

@@ -65,10 +65,6 @@ export class Client {
     if (this.#welcome) this.#join(name);
   }
 
-  leave(name) {
-    if (this.#rooms.delete(name)) this.#request({ t: "leave", room: name }).catch(() => {});
-  }
-
   /** Publishes; resolves with the result, rejects with what the server, or a lost connection, said. */
   publish(room, event, data) {
     return this.#request({ t: "publish", room, event, data });
