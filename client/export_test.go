@@ -16,13 +16,25 @@ func Hurry(c *Client) {
 // Waits waits until n requests wait for a connection.
 func Waits(t testing.TB, c *Client, n int) {
 	t.Helper()
+	until(t, c, func() bool { return c.out.count == n })
+}
+
+// Behind waits until something did not fit the subscription's queue.
+func Behind(t testing.TB, s *Subscription) {
+	t.Helper()
+	until(t, s.c, func() bool { return s.feed.state == behind })
+}
+
+// until waits until something holds, with Client.mu held.
+func until(t testing.TB, c *Client, holds func() bool) {
+	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		count := c.out.count
+		ok := holds()
 		c.mu.Unlock()
-		if count == n {
+		if ok {
 			return
 		}
 	}
-	t.Fatalf("not %d requests wait", n)
+	t.Fatal("it does not come to hold")
 }

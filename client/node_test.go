@@ -15,6 +15,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/engine"
 )
 
@@ -27,6 +28,19 @@ func (bearer) Authenticate(_ context.Context, c auth.Credentials) (*auth.Identit
 		return nil, fmt.Errorf("no token of ours: %w", auth.ErrUnauthenticated)
 	}
 	return &auth.Identity{Tenant: tenant, Subject: subject, Grants: auth.AllowAll()}, nil
+}
+
+// counter counts the commands that it has done.
+type counter struct{ done int }
+
+func (*counter) Publish(*room.Context, *room.Event) error { return nil }
+
+func (h *counter) Command(_ *room.Context, c *room.Command) (any, error) {
+	if c.Name != "count" {
+		return nil, codec.NewError(codec.CodeNotFound, "there is only count")
+	}
+	h.done++
+	return h.done, nil
 }
 
 // node is an engine behind a listener that can cut its connections.
@@ -48,6 +62,10 @@ func serve(t testing.TB, change func(*engine.Config)) *node {
 			"typing": {Delivery: room.Transient, Lane: backpressure.Lossy, Overflow: backpressure.DropOldest},
 		}},
 		{Name: "short", History: room.History{Events: 4}},
+		{Name: "lounge", Presence: true, New: func() room.Handler { return &counter{} }},
+		{Name: "orders", Events: map[string]room.EventPolicy{
+			"order": {Delivery: room.AtLeastOnce, Lane: backpressure.Interactive, Overflow: backpressure.RequireAck},
+		}},
 	}}
 	if testing.Verbose() {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
