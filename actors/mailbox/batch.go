@@ -77,7 +77,7 @@ func (b *Batch) Next() (msg any, ok bool) {
 // claim is the next message that the worker has taken out of the lanes for this
 // batch; without msg: none, or the batch has to look at the mailbox again.
 func (b *Batch) claim() (c claim) {
-	if b.q == nil || b.m.halted.Load() {
+	if b.q == nil || b.m.look.Load()&halted != 0 {
 		return c
 	}
 	if next := b.q.next(); next != nil {
@@ -177,9 +177,7 @@ func (b *Batch) ready() backpressure.Ready {
 // False: the actor panicked.
 func (b *Batch) run() bool {
 	m := b.m
-	if m.halted.Load() {
-		m.halted.Store(false) // what happened before is seen by the first refill
-	}
+	m.unflag(halted) // what happened before is seen by the first refill
 	ok := m.guard(b, b.deliver)
 	if b.q != nil && b.q.claims() {
 		m.mu.Lock()

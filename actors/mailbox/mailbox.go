@@ -70,29 +70,29 @@ type Mailbox struct {
 	task scheduler.Task
 	flow scheduler.Flow
 
-	// atomic, written under mu: what a run has to look at, see look
-	look   atomic.Uint32
-	halted atomic.Bool // suspended, paused or closed since the batch began
+	// atomic: what a run has to look at
+	look atomic.Uint32
 
 	// guarded by mu
+	reserved int32 // reservations granted and not yet used
 	mu       sync.Mutex
 	sole     soleItem
 	q        *lanes // nil: no more than one message waits, which is sole
 	signals  signalList
 	system   systemQueue
 	invoker  actor.MessageInvoker
-	reserved int32               // reservations granted and not yet used
 	picker   backpressure.Picker // which lane is next
 	ready    backpressure.Ready  // lanes that are not empty
 	state    state
 }
 
-// What a run has to look at, known without the lock. A bit is set before the
-// pool is told of what it stands for, so a run that did not see it yet is followed
-// by another.
+// What a run has to look at, known without the lock. The first two are set and
+// cleared under mu, and set before the pool is told of what they stand for: so a
+// run that did not see them yet is followed by another.
 const (
 	special uint32 = 1 << iota // state or system messages: all of it
 	filled                     // lanes or signals; kept only where there is a sink, else always set
+	halted                     // suspended, paused or closed since the batch began
 )
 
 // state is a set of reasons, so that each has one writer and they cannot

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -434,4 +435,11 @@ func allocatesNothing(t *testing.T, lent *LanePool) {
 		return
 	}
 	want(t, "allocations", n, 0)
+}
+
+// There is one for each session: four cache lines.
+func TestSize(t *testing.T) {
+	if size := unsafe.Sizeof(Mailbox{}); size > 256 {
+		t.Errorf("a mailbox of %d bytes, at most 256", size)
+	}
 }

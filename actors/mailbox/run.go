@@ -97,7 +97,7 @@ func (m *Mailbox) run(b *Batch) (more bool) {
 		// The actor failed, and protoactor has suspended it by a message that
 		// waits now.
 		m.serveSystem(b)
-	} else if look == 0 || b.asleep && look&special == 0 {
+	} else if look&(special|filled) == 0 || b.asleep && look&special == 0 {
 		return more
 	}
 	// Whether the task sleeps is decided under the lock that posts take, so a
@@ -291,19 +291,19 @@ func (m *Mailbox) mark(s state) {
 // add adds to the state, and interrupts the batch that may be running. Under mu.
 func (m *Mailbox) add(s state) {
 	m.mark(s)
-	m.halted.Store(true)
+	m.flag(halted)
 }
 
-// flag and unflag change look where it has to be changed. Under mu.
+// flag and unflag change look where it has to be changed.
 func (m *Mailbox) flag(bit uint32) {
-	if look := m.look.Load(); look&bit == 0 {
-		m.look.Store(look | bit)
+	if m.look.Load()&bit == 0 {
+		m.look.Or(bit)
 	}
 }
 
 func (m *Mailbox) unflag(bit uint32) {
-	if look := m.look.Load(); look&bit != 0 {
-		m.look.Store(look &^ bit)
+	if m.look.Load()&bit != 0 {
+		m.look.And(^bit)
 	}
 }
 
