@@ -63,14 +63,14 @@ type presence struct {
 
 // sight is what a member who asked to see the others has been told.
 type sight struct {
-	landed bool        // its own join has reached the bridge
-	need   bridge.Mark // as of which
-	until  int64       // how long its join waits
-	in     bool        // it is told
-	place  int         // in telling.askers
-	seq    uint64      // the mark that it knows
-	stale  bool        // it knows none
-	pass   uint32      // the last that has served it
+	informed bool        // its own join has been seen
+	need     bridge.Mark // at which it is
+	until    int64       // how long its join waits
+	in       bool        // it is told
+	place    int         // in telling.askers
+	seq      uint64      // the mark that it knows
+	stale    bool        // it knows none
+	pass     uint32      // the last that has served it
 }
 
 func newPresence(r *Room) *presence {
@@ -135,13 +135,16 @@ func (p *presence) book() {
 // away: the bridge does not answer at present, so that nobody waits for it.
 func (p *presence) away() bool { return p.retryAt != 0 || p.relistAt != 0 }
 
-// informed: the view shows the member itself.
+// informed: the view shows the member itself, and once it did it always does.
 func (p *presence) informed(m *member) bool {
 	s := &m.sight
-	if !s.landed && p.roster.settled(m.Subject) {
-		s.landed, s.need = true, p.ack
+	if !s.informed && p.roster.settled(m.Subject) {
+		if s.need.Epoch != p.ack.Epoch {
+			s.need = p.ack // the first, or what the bridge has lost and taken again
+		}
+		s.informed = p.view.reached(s.need)
 	}
-	return s.landed && p.view.reached(s.need)
+	return s.informed && p.view.whole
 }
 
 // signalled takes what the bridge has brought.

@@ -82,15 +82,19 @@ func (p *presence) note(s step) {
 // tell begins a pass when it is due, and serves one slice of it.
 func (p *presence) tell(now int64) {
 	v := p.view
-	if p.news && p.due == 0 {
-		p.due = now + int64(gatherFor(v.number(), v.listed))
-	}
 	if !p.passing && p.due != 0 && now >= p.due && v.whole {
 		p.begin()
 	}
-	if !p.passing {
-		return
+	if p.passing {
+		p.slice()
 	}
+	if p.news && p.due == 0 {
+		p.due = now + int64(gatherFor(v.number(), v.listed))
+	}
+}
+
+// slice serves some members, with other work of the node in between.
+func (p *presence) slice() {
 	served := 0
 	for p.next = min(p.next, len(p.askers)); p.next > 0 && served < scheduler.Slice; served++ {
 		p.next--

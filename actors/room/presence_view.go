@@ -47,7 +47,7 @@ type seen struct {
 // reading is a list that is being read. What arrives meanwhile is held, and
 // applied to it at its end: so nothing is lost between the list and the changes.
 type reading struct {
-	asked    bool // a page is on its way
+	asked    bool        // a page is on its way
 	base     bridge.Mark // of the first page: the changes after it apply
 	count    int         // at base
 	after    string

@@ -376,6 +376,7 @@ func (s *Session) tick() {
 		switch what {
 		case giveUp:
 			s.cfg.Conn.Close(codec.CauseTimeout, "no pong")
+			s.leaveRooms((*message.Membership).Lost) // they do not wait for the close, which nobody may answer
 			return
 		case sendPing:
 			s.out.Control(pingFrame)
@@ -451,6 +452,15 @@ func (s *Session) hangUp() {
 	s.out.End() // nobody is there to be told
 }
 
+// leaveRooms tells every room how the session has left it.
+func (s *Session) leaveRooms(how func(*message.Membership)) {
+	for i := range s.rooms.slots {
+		if m := s.rooms.slots[i].m; m != nil {
+			how(m)
+		}
+	}
+}
+
 // end is the last thing that a session does.
 func (s *Session) end() {
 	if s.phase == ended {
@@ -461,15 +471,10 @@ func (s *Session) end() {
 	}
 	s.phase = ended
 	s.hello = nil
-	over := codec.Cause(s.cause.Load()).Final()
-	for i := range s.rooms.slots {
-		switch m := s.rooms.slots[i].m; {
-		case m == nil:
-		case over:
-			m.Gone()
-		default:
-			m.Lost()
-		}
+	if codec.Cause(s.cause.Load()).Final() {
+		s.leaveRooms((*message.Membership).Gone)
+	} else {
+		s.leaveRooms((*message.Membership).Lost)
 	}
 	s.rooms = memberships{}
 	s.commands.gone()
