@@ -143,12 +143,12 @@ func TestHandlerOverItsLimitStopsItsRoom(t *testing.T) {
 		for {
 			r, before := c.ask(`{"t":"publish","room":"bad:1","event":"message","data":1}`)
 			if r.at("err.code") != "internal" {
-				if internal != 6 || len(before) != 1 || before[0].t() != "left" || before[0]["reason"] != "stopped" {
+				if internal != 9 || len(before) != 1 || before[0].t() != "left" || before[0]["reason"] != "stopped" {
 					t.Errorf("after %d panics: %v, before it %v", internal, r, before)
 				}
 				break
 			}
-			if internal++; internal == 6 {
+			if internal++; internal == 9 {
 				if f := c.next(); f.t() != "left" || f["reason"] != "stopped" {
 					t.Errorf("over the limit: %v", f)
 				}

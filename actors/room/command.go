@@ -189,7 +189,7 @@ func (in *instance) command(r *Room, c *Command) {
 	var data codec.Data
 	var refusal *codec.Error
 	var hidden error
-	if !in.call(r, "command", func() {
+	if !in.serve(r, "command", func() {
 		in.with(r, false, func(ctx *Context) {
 			c.ctx = ctx
 			v, err := h.Command(ctx, c)

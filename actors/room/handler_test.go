@@ -223,8 +223,9 @@ func TestHandlerWhoseHistoryIsGoneSendsNoData(t *testing.T) {
 	want(t, "join", s.peer("carol", 64).join(), []string{"joined 7"})
 }
 
+// A handler that serves nothing any more stops its room.
 func TestHandlerOverTheLimitStopsTheRoom(t *testing.T) {
-	for _, in := range []string{"publish", "apply", "new", "restore", "join", "leave", "snapshot"} {
+	for _, in := range []string{"publish", "new", "restore"} {
 		t.Run(in, func(t *testing.T) {
 			b := &book{panics: map[string]int{}}
 			s := newStage(t, b.kind())
@@ -241,16 +242,6 @@ func TestHandlerOverTheLimitStopsTheRoom(t *testing.T) {
 			for range 20 {
 				answers = append(answers, alice.publishing("message", "1"))
 				s.run()
-				switch in {
-				case "join", "snapshot":
-					s.peer("guest", 64).join()
-				case "leave":
-					if s.ended == 0 {
-						g := s.peer("guest", 64)
-						g.join()
-						g.leave()
-					}
-				}
 				if s.ended > 0 {
 					break
 				}
@@ -277,6 +268,35 @@ func TestHandlerOverTheLimitStopsTheRoom(t *testing.T) {
 	}
 }
 
+// A handler that fails wherever it can, and serves publishes in between, costs what
+// it fails in, for as long as it likes.
+func TestHandlerThatServesSomethingKeepsItsRoom(t *testing.T) {
+	for _, in := range []string{"apply", "join", "leave", "snapshot"} {
+		t.Run(in, func(t *testing.T) {
+			b := &book{panics: map[string]int{}}
+			s := newStage(t, b.kind())
+			alice, bob := s.member("alice"), s.member("bob")
+			b.panics[in] = 1 << 20
+			for i := range 50 {
+				want(t, "publish", alice.publish("message", "1"), "accepted")
+				switch in {
+				case "join", "snapshot":
+					s.peer("guest", 64).join()
+				case "leave":
+					s.recovered()
+					s.member("guest").leave()
+				}
+				s.recovered()
+				want(t, "bob", bob.frames(), []string{fmt.Sprint("event ", i+1)})
+			}
+			want(t, "ended", s.ended, 0)
+			if b.panics[in] > 1<<20-50 {
+				t.Errorf("it panicked %d times only", 1<<20-b.panics[in])
+			}
+		})
+	}
+}
+
 // Whoever is being reset when its room ends hears nothing after left.
 func TestHandlerPanicInASnapshotForAReset(t *testing.T) {
 	b := &book{panics: map[string]int{}}
@@ -286,7 +306,7 @@ func TestHandlerPanicInASnapshotForAReset(t *testing.T) {
 	s.publishAll(alice, 1, 3)
 	alice.frames()
 	bob.frames()
-	for range 5 { // one more is over the limit
+	for range handlerBackoff().MaxRestarts { // one more is over the limit
 		b.panics["publish"] = 1
 		want(t, "guilty", alice.publish("message", "1"), "internal")
 		s.recovered()

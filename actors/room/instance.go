@@ -3,6 +3,7 @@ package room
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -29,8 +30,6 @@ type instance struct {
 	// which it began. whole: its state is that of the history from the beginning.
 	applied codec.Position
 	whole   bool
-	since   int // applied since the kept snapshot, which is taken after every
-	every   int
 
 	errands
 	warned bool // that ticks take long
@@ -38,10 +37,13 @@ type instance struct {
 	// kept is what the next handler begins from.
 	kept    codec.Data
 	keptAt  codec.Position
+	keepAt  uint64     // the offset at which the next one is taken
+	every   uint64     // immutable: so many events later
 	shown   codec.Data // snapshot for members
 	shownAt codec.Position
 	isShown bool
 	skip    map[uint64]bool // offsets whose Apply panicked, above keptAt
+	epoch   string          // of skip and keepAt
 	backoff supervision.Backoff
 	waiting bool // for its delay
 	timer   scheduler.Timer
@@ -99,11 +101,13 @@ func (in *instance) isAbandoned() bool {
 
 var errAbandoned = errors.New("room: abandoned")
 
-// handlerBackoff limits how often a room's handler is made anew.
+// handlerBackoff limits how often a room's handler is made anew without having
+// served anything in between: one that fails now and then costs the guilty
+// requests only, however often it does.
 func handlerBackoff() supervision.Backoff {
 	return supervision.Backoff{
 		Initial: 10 * time.Millisecond, Cap: 10 * time.Second, Jitter: 0.5,
-		MaxRestarts: 5, Window: 30 * time.Second,
+		MaxRestarts: 8, Window: 30 * time.Second,
 	}
 }
 
@@ -113,8 +117,10 @@ var errPanicked = codec.NewError(codec.CodeInternal, "the room's handler failed"
 // history, else from the history's beginning.
 func (in *instance) begin(r *Room) {
 	in.isShown = false
-	in.since = 0
 	in.handler = nil
+	if in.epoch != r.seq.pos.Epoch {
+		in.epoch, in.keepAt, in.skip = r.seq.pos.Epoch, r.seq.pos.Offset+in.every, nil
+	}
 	if !in.make(r) {
 		return
 	}
@@ -189,6 +195,15 @@ func (in *instance) call(r *Room, what string, f func()) (ok bool) {
 	return true
 }
 
+// serve is call for what somebody or something has asked of the handler: when that
+// succeeds, what failed before counts no more.
+func (in *instance) serve(r *Room, what string, f func()) (ok bool) {
+	if ok = in.call(r, what, f); ok {
+		in.backoff.Reset()
+	}
+	return ok
+}
+
 // failed ends the instance and asks the strategy when there is to be another.
 func (in *instance) failed(r *Room, what string, p any) {
 	r.cfg.Logger.Error("handler panicked", "tenant", r.cfg.Topic.Tenant, "room_kind", r.cfg.Policy.Name,
@@ -209,7 +224,7 @@ func (in *instance) with(r *Room, applying bool, f func(*Context)) {
 func (in *instance) publish(r *Room, e *Event) *codec.Error {
 	h := in.handler
 	var err error
-	if !in.call(r, "publish", func() {
+	if !in.serve(r, "publish", func() {
 		in.with(r, false, func(ctx *Context) { err = h.Publish(ctx, e) })
 	}) {
 		return errPanicked
@@ -224,7 +239,7 @@ func (in *instance) join(r *Room, m *member) *codec.Error {
 	}
 	h := in.joiner
 	var err error
-	if !in.call(r, "join", func() {
+	if !in.serve(r, "join", func() {
 		in.with(r, false, func(ctx *Context) { err = h.Join(ctx, &m.info) })
 	}) {
 		return errPanicked
@@ -285,19 +300,23 @@ func (in *instance) step(r *Room, e *codec.Event) bool {
 				in.skip = make(map[uint64]bool)
 			}
 			in.skip[e.Position.Offset] = true
+			oldest := e.Position.Offset - min(e.Position.Offset, uint64(r.retention.Events))
+			maps.DeleteFunc(in.skip, func(offset uint64, _ bool) bool { return offset < oldest })
 			return false
 		}
 	}
 	in.applied = e.Position
-	if in.since++; in.since >= in.every {
+	if in.applied.Offset >= in.keepAt {
 		in.keep(r)
 	}
 	return in.handler != nil // its Snapshot may have panicked
 }
 
-// keep takes the snapshot that a successor begins from.
+// keep takes the snapshot that a successor begins from, counted by offset, so that
+// a handler that panics often gets on too. After one that failed the next comes as
+// much later.
 func (in *instance) keep(r *Room) {
-	in.since = 0
+	in.keepAt = in.applied.Offset + in.every
 	if data, ok := in.take(r); ok {
 		in.kept, in.keptAt = data, in.applied
 		in.skip = nil

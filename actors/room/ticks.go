@@ -39,7 +39,7 @@ func (ts *ticks) due(r *Room) bool { return ts.next != 0 && ts.next <= r.cfg.Poo
 func (ts *ticks) run(r *Room) {
 	began, every := r.cfg.Pool.Now(), int64(r.cfg.Kind.Tick)
 	h := r.handler.ticker
-	if !r.handler.call(r, "tick", func() { r.handler.with(r, false, h.Tick) }) {
+	if !r.handler.serve(r, "tick", func() { r.handler.with(r, false, h.Tick) }) {
 		return // the next handler begins its own
 	}
 	now := r.cfg.Pool.Now()

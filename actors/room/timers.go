@@ -80,7 +80,7 @@ func (ts *timers) clear() {
 }
 
 func (t *Timer) run(r *Room) {
-	r.handler.call(r, "timer", func() { r.handler.with(r, false, t.f) })
+	r.handler.serve(r, "timer", func() { r.handler.with(r, false, t.f) })
 }
 
 // timerHeap is for container/heap alone.

@@ -84,7 +84,7 @@ func (r *Room) worked(w *work) { r.handler.list = append(r.handler.list, w) }
 func (w *work) run(r *Room) {
 	r.handler.working--
 	if w.life.Err() == nil {
-		r.handler.call(r, "then", func() {
+		r.handler.serve(r, "then", func() {
 			r.handler.with(r, false, func(ctx *Context) { w.then(ctx, w.value, w.err) })
 		})
 	}

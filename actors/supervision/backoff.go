@@ -25,6 +25,9 @@ type Backoff struct {
 	recent []time.Time // restarts within Window, at most MaxRestarts, oldest first
 }
 
+// Reset forgets the failures so far: the actor works.
+func (b *Backoff) Reset() { b.streak, b.recent = 0, b.recent[:0] }
+
 // Next is asked at a failure and gives the wait before the restart; false says
 // that the limit is reached and the actor has to stop.
 func (b *Backoff) Next(now time.Time) (delay time.Duration, ok bool) {
