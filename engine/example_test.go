@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math/rand/v2"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/engine"
+	"github.com/yaza-dev/pulse/transport/memory"
 )
 
 // guests lets everybody in, as a subject of the tenant "acme".
@@ -123,4 +127,68 @@ func ExampleConfig_handler() {
 	// 2 <nil>
 	// 3 <nil>
 	// -1 codec: bad_request: a positive number, please
+}
+
+// dice is a room whose clients may ask for a throw, which all members see.
+type dice struct{}
+
+func (dice) Publish(*room.Context, *room.Event) error {
+	return room.Refuse(codec.CodeForbidden, "only the room throws")
+}
+
+// Command answers at once, by a value or an error of the protocol; c.Later would
+// leave the answer for later, and ctx.Go do what blocks.
+func (dice) Command(ctx *room.Context, c *room.Command) (any, error) {
+	var sides int
+	switch {
+	case c.Name != "throw":
+		return nil, room.Refuse(codec.CodeNotFound, "no such command")
+	case c.Data.Unmarshal(&sides) != nil || sides < 2:
+		return nil, room.Refuse(codec.CodeBadRequest, "the number of sides, please")
+	case c.Member == nil:
+		return nil, room.Refuse(codec.CodeNotJoined, "join the table first")
+	}
+	n := 1 + rand.IntN(sides)
+	return n, ctx.Broadcast("thrown", map[string]any{"by": c.From, "n": n})
+}
+
+// Tick is called for as long as the room has members.
+func (dice) Tick(ctx *room.Context) { _ = ctx.Broadcast("waiting", nil) }
+
+// A handler answers commands of its room's clients by being a room.Commander;
+// commands without a room go to Config.Commands.
+func ExampleConfig_commands() {
+	e, err := engine.Start(context.Background(), engine.Config{
+		Kinds: []room.Kind{{Name: "dice", New: func() room.Handler { return dice{} }, Tick: time.Minute}},
+		Commands: func(ctx context.Context, c engine.Command) (any, error) {
+			if c.Name != "whoami" {
+				return nil, room.Refuse(codec.CodeNotFound, "no such command")
+			}
+			return c.From, nil
+		},
+		Authenticator: guests{},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close(context.Background())
+
+	c := memory.Dial(e, codec.Protocols()[0], memory.Options{})
+	ask := func(frame string) {
+		_ = c.Send([]byte(frame))
+		reply, err := c.Recv(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		if !strings.Contains(string(reply), `"welcome"`) {
+			fmt.Println(string(reply))
+		}
+	}
+	ask(`{"t":"hello"}`)
+	ask(`{"t":"command","id":1,"name":"whoami"}`)
+	ask(`{"t":"command","id":2,"room":"dice:1","name":"throw","data":6}`)
+	c.Close(1000)
+	// Output:
+	// {"t":"reply","id":1,"ok":{"data":"guest"}}
+	// {"t":"reply","id":2,"err":{"code":"not_joined","message":"join the table first"}}
 }
