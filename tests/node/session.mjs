@@ -27,8 +27,10 @@ export function session() {
     await bobs[2].waitForSelector('#status[data-state=waiting]');
     await comeBack(bobs[2]);
     assert.equal((await fact(alice, 'events')).match(/bob (came|left)/g).join(), 'bob came');
+    const closed = Date.now();
     await bobs[2].close();
     await here(alice, 'alice');
+    assert.ok(Date.now() - closed < 12_000, 'a closed tab leaves at once, not after the grace');
     await logs(alice, 'bob left');
   }));
 
