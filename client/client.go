@@ -30,7 +30,7 @@ type Client struct {
 	closing error // what ends it for good, once something does
 
 	token     string // as the callback gave it last
-	hasToken  bool
+	hasToken  bool   // and that it is not known to be bad
 	resume    string // of the session; in memory only
 	maxBytes  int    // of a message, by the last welcome; before it cautious
 	expires   time.Time
@@ -152,7 +152,7 @@ func (c *Client) end(err error) {
 	for _, s := range c.subs {
 		s.finish(err)
 	}
-	c.status.State, c.status.Err, c.status.Wait = Closed, err, 0
+	c.status.State, c.status.Live, c.status.Err, c.status.Wait = Closed, false, err, 0
 	c.say()
 }
 

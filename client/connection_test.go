@@ -141,6 +141,34 @@ func TestTokenIsRenewedWhenItEnds(t *testing.T) {
 	}
 }
 
+// A refused token is asked for until the callback has another one, and credentials
+// that have ended meanwhile are not shown again.
+func TestTokenThatIsBadIsNotShownAgain(t *testing.T) {
+	s := play(t, codec.JSON)
+	var asked atomic.Int64
+	start(t, s.url, "", func(o *client.Options) {
+		o.Token = func(context.Context) (string, error) {
+			if n := asked.Add(1); n == 1 || n > 3 {
+				return fmt.Sprint("t", n), nil
+			}
+			return "", errors.New("the issuer is away")
+		}
+	})
+	a, _ := s.greet(nil)
+	a.close(4401, "ended")
+	b := s.next()
+	hello := expect[*codec.Hello](b)
+	if hello.Token != "t4" {
+		t.Errorf("%+v", hello)
+	}
+	now := time.Now().UnixMilli()
+	b.welcome(hello, func(w *codec.Welcome) { w.Now, w.Exp = now, now-1 })
+	b.close(0, "")
+	if _, hello := s.greet(nil); hello.Token != "t5" {
+		t.Errorf("%+v", hello)
+	}
+}
+
 // What the callback's error means: it is asked again, unless it closes the client.
 func TestTokenThatCannotBeHad(t *testing.T) {
 	s := play(t, codec.JSON)
@@ -276,6 +304,22 @@ func TestSilentServerIsLeft(t *testing.T) {
 	if got := c.Stats().Connections; got != 2 {
 		t.Errorf("%d connections", got)
 	}
+}
+
+// A write that a server does not take ends by its deadline, and the session goes on
+// by another connection.
+func TestServerThatTakesNothingIsLeft(t *testing.T) {
+	s := play(t, codec.JSON)
+	s.deaf = true
+	c := start(t, s.url, "alice", func(o *client.Options) { o.Timeout = 200 * time.Millisecond })
+	s.next().welcome(&codec.Hello{}, func(w *codec.Welcome) { w.MaxMessageBytes = 1 << 20 })
+	if _, err := c.Session(soon(t)); err != nil {
+		t.Fatal(err)
+	}
+	large := client.Publish{Room: "chat", Event: "e", Data: string(make([]byte, 100<<10))}
+	for c.TryPublish(large) == nil {
+	}
+	s.next().welcome(&codec.Hello{}, nil)
 }
 
 // A drain frame: the client goes at its moment, but not before replies have come,

@@ -212,7 +212,12 @@ func TestFeedPresence(t *testing.T) {
 		t.Error("the room is not joined again")
 	}
 	f.ask()
-	f.joined(&codec.JoinResult{Position: codec.Position{Epoch: "e"}, Recovered: true, PE: "q", Seq: 5, Count: 9000}, 1)
+	f.joined(&codec.JoinResult{Position: codec.Position{Epoch: "e"}, Recovered: true, PE: "q", Seq: 5, Members: members, Count: 2}, 1)
+	want("brings the list", "full=true members=2 join=0 leave=0 count=2;")
+	f.changed(&codec.PresenceFrame{PE: "r", Prev: 5, Seq: 6, Join: members}, 1)
+	want("nor one of another presence epoch", "*client.Gap;")
+	f.ask()
+	f.joined(&codec.JoinResult{Position: codec.Position{Epoch: "e"}, Recovered: true, PE: "r", Seq: 5, Count: 9000}, 1)
 	want("a list that does not fit", "full=false members=0 join=0 leave=0 count=9000;")
 
 	f = feed{bound: Bound{10, 1000}}

@@ -172,14 +172,14 @@ func (o *outbox) cancel(c *call) (waited bool) {
 
 // lose ends what was in flight on a lost connection: what may be repeated waits
 // again, before everything else and in its old order.
-func (o *outbox) lose(now time.Time) {
+func (o *outbox) lose() {
 	flying := o.inflight
 	o.inflight = map[uint64]*call{}
 	for _, c := range sorted(flying) {
 		switch {
 		case c.quit || c.lost == isForgotten:
 			c.done(nil, nil)
-		case c.lost == isRepeated && now.Sub(c.sent) < repeatFor:
+		case c.lost == isRepeated:
 			o.waiting = append(o.waiting, c)
 			o.account(c, 1)
 		default:

@@ -65,12 +65,13 @@ func TestOutboxRepeatsInOrderWhatMayBeRepeated(t *testing.T) {
 	b.add("join", isForgotten)
 	b.want(b.sends(at(0)), "a", "b", "c", "join")
 	b.add("d", isUnknown)
-	b.o.lose(at(1))
-	if !errors.Is(b.ends["b"], ErrUnknown) || b.ends["join"] != errNone || len(b.ends) != 2 {
+	b.add("leave", isForgotten)
+	b.o.lose()
+	if !errors.Is(b.ends["b"], ErrUnknown) || b.ends["join"] != errNone || b.ends["leave"] != errNone || len(b.ends) != 3 {
 		t.Errorf("%v", b.ends)
 	}
 	b.want(b.sends(at(2)), "a", "c", "d")
-	b.o.lose(at(59))
+	b.o.lose()
 	b.want(b.sends(at(61)))
 	if !errors.Is(b.ends["a"], ErrUnknown) || !errors.Is(b.ends["c"], ErrUnknown) || !errors.Is(b.ends["d"], ErrUnknown) {
 		t.Errorf("a minute after they were first sent: %v", b.ends)
@@ -140,7 +141,7 @@ func TestOutboxDroppingWhatWasSentLeavesItsOutcomeOpen(t *testing.T) {
 	b.o.dropOldest = true
 	b.add("a", isRepeated)
 	b.sends(at(0))
-	b.o.lose(at(1))
+	b.o.lose()
 	b.add("b", isRepeated)
 	if err := b.ends["a"]; !errors.Is(err, ErrDropped) || !errors.Is(err, ErrUnknown) {
 		t.Errorf("%v", err)
@@ -159,7 +160,7 @@ func TestOutboxOfACallerThatHasGone(t *testing.T) {
 	if len(b.o.inflight) != 1 {
 		t.Error("its place in the window is free before its reply")
 	}
-	b.o.lose(at(1))
+	b.o.lose()
 	b.want(b.sends(at(1)))
 	if len(b.ends) != 0 || b.o.count != 0 {
 		t.Errorf("%v, count %d", b.ends, b.o.count)
@@ -190,7 +191,7 @@ func TestOutboxKeepsTimes(t *testing.T) {
 	if b.o.take(at(2)); ttl.TTL != 3*time.Second {
 		t.Errorf("after two of five seconds: %v", ttl.TTL)
 	}
-	b.o.lose(at(3))
+	b.o.lose()
 	b.o.take(at(5))
 	var e *Error
 	if !errors.As(refused, &e) || e.Code != codec.CodeExpired || !errors.Is(refused, ErrUnknown) {

@@ -13,9 +13,8 @@ import (
 // client's own goroutine, and ends after those of its connections.
 func (c *Client) run() {
 	defer close(c.done)
-	renew := false
 	for {
-		plan := c.ended(c.connect(renew))
+		plan := c.ended(c.connect())
 		if plan.final {
 			return
 		}
@@ -29,7 +28,6 @@ func (c *Client) run() {
 		if !c.attempt() {
 			return
 		}
-		renew = plan.renew
 	}
 }
 
@@ -50,10 +48,9 @@ func (c *Client) attempt() bool {
 func (c *Client) ended(e ending) plan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
 	if c.link != nil {
 		c.link = nil
-		c.out.lose(now)
+		c.out.lose()
 	}
 	for _, s := range c.subs {
 		s.feed.lost()
@@ -65,19 +62,20 @@ func (c *Client) ended(e ending) plan {
 		c.end(e.err)
 		return plan{final: true}
 	}
-	p := c.life.ended(now, e, c.o.Token != nil)
+	p := c.life.ended(time.Now(), e, c.o.Token != nil)
 	if p.final {
 		c.end(e.err)
 		return p
 	}
-	c.status.State, c.status.Err, c.status.Wait = Waiting, e.err, p.wait
+	c.hasToken = c.hasToken && !p.renew
+	c.status.State, c.status.Live, c.status.Err, c.status.Wait = Waiting, false, e.err, p.wait
 	c.say()
 	return p
 }
 
 // connect makes one connection and stays with it until its end.
-func (c *Client) connect(renew bool) ending {
-	token, err := c.credentials(renew)
+func (c *Client) connect() ending {
+	token, err := c.credentials()
 	if err != nil {
 		return ending{err: fmt.Errorf("client: token: %w", err)}
 	}
@@ -96,9 +94,9 @@ func (c *Client) connect(renew bool) ending {
 }
 
 // credentials are those that are kept, or new ones where those are not good.
-func (c *Client) credentials(renew bool) (string, error) {
+func (c *Client) credentials() (string, error) {
 	c.mu.Lock()
-	token, good := c.token, c.hasToken && !renew && (c.expires.IsZero() || time.Now().Before(c.expires))
+	token, good := c.token, c.hasToken && (c.expires.IsZero() || time.Now().Before(c.expires))
 	c.mu.Unlock()
 	if c.o.Token == nil || good {
 		return token, nil

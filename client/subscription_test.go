@@ -208,6 +208,7 @@ func TestLeaving(t *testing.T) {
 	sub := answered(func() (*client.Subscription, error) { return c.Join(ctx, client.Join{Room: "chat"}) })
 	j := expect[*codec.Join](a)
 	a.event("chat", 2)
+	a.event("chat", 0)
 	a.ok(l.ID, &codec.LeaveResult{Room: "chat"})
 	a.ok(j.ID, &codec.JoinResult{Room: "chat", Position: codec.Position{Epoch: "ep", Offset: 2}})
 	a.event("chat", 3)
