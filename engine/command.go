@@ -63,10 +63,10 @@ func (e *Engine) command(c *message.Command) {
 	_, hidden := protect(func() (_ struct{}, err error) {
 		var v any
 		v, err = e.cfg.Commands(c.Context(e.working), call)
-		data, refusal, err = message.Result(v, err)
+		data, refusal, err = c.Result(v, err)
 		return struct{}{}, err
 	})
-	if hidden != nil {
+	if hidden == errPanicked {
 		refusal = message.ErrCommand
 	}
 	// An error that nobody waits for is mostly that of a context which ended for it.

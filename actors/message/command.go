@@ -19,8 +19,9 @@ import (
 const attemptGrace = time.Minute
 
 var (
-	errDeadline    = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
-	errResultLarge = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
+	errDeadline = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
+	errNoFrame  = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
+	errTooLarge = errors.New("message: the command's result does not fit a frame")
 )
 
 // ErrCommand is what a client is told of an error that was not made for clients.
@@ -84,19 +85,19 @@ func (c *Command) First(b bridge.Broker, token uint64) { c.broker, c.token = b, 
 
 // Repeat answers a command by what another one with its key came to.
 func (c *Command) Repeat(t *scheduler.Turn, a bridge.Attempted) {
+	if a.Err == nil && !c.fits(a.Result) {
+		a.Err = errNoFrame // the other's codec said it shorter
+	}
 	c.answer(t, a.Result, true, a.Err)
 }
 
 // Answer says what the command came to. False: that was said before, or nobody
-// waits for it. A result that the caller cannot be sent is an error.
+// waits for it.
 func (c *Command) Answer(t *scheduler.Turn, result codec.Data, err *codec.Error) bool {
 	return c.answer(t, result, false, err)
 }
 
 func (c *Command) answer(t *scheduler.Turn, result codec.Data, repeat bool, err *codec.Error) bool {
-	if err == nil && !c.fits(result) {
-		result, err = codec.Data{}, errResultLarge
-	}
 	c.mu.Lock()
 	if c.settled() {
 		c.done = true
@@ -193,23 +194,25 @@ func (c *Command) Removed(o backpressure.Outcome) {
 	c.Answer(nil, codec.Data{}, Refusal(o, codec.ScopeRoom))
 }
 
-// Result is what a handler has returned as a client is told it. A *codec.Error is
-// told as it is; of any other error the text stays here.
-func Result(v any, err error) (codec.Data, *codec.Error, error) {
-	var coded *codec.Error
+// Result is what a handler has returned as the caller is told it. A *codec.Error is
+// told as it is; any other fault, also of the result itself, is for the log alone.
+func (c *Command) Result(v any, err error) (result codec.Data, refusal *codec.Error, hidden error) {
 	switch {
-	case errors.As(err, &coded):
-		return codec.Data{}, coded, nil
+	case errors.As(err, &refusal):
+		return codec.Data{}, refusal, nil
 	case err != nil:
 		return codec.Data{}, ErrCommand, err
 	case v == nil:
 		return codec.Data{}, nil, nil
 	}
-	data, err := codec.NewData(v)
-	if err != nil {
+	result, err = codec.NewData(v)
+	switch {
+	case err != nil:
 		return codec.Data{}, ErrCommand, err
+	case !c.fits(result):
+		return codec.Data{}, errNoFrame, errTooLarge
 	}
-	return data, nil, nil
+	return result, nil, nil
 }
 
 // Answered sends the reply.

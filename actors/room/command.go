@@ -17,8 +17,8 @@ import (
 // What Command returns is the result, as a value that encoding/json can encode, a
 // codec.Data as it is, nil as null. What the client is told of an error: a
 // *codec.Error as it is (see Refuse), with the handler's own Data if it has any;
-// of any other, internal without its text, which is logged. After c.Later the
-// return values do not count.
+// of any other, internal without its text, which is logged; so is a result that
+// does not fit a frame. After c.Later the return values do not count.
 type Commander interface {
 	Command(ctx *Context, c *Command) (any, error)
 }
@@ -70,7 +70,7 @@ type Reply struct {
 // Answer gives the answer, as Command's return values do. False: it was given
 // before, or nobody waits for it any more.
 func (r *Reply) Answer(v any, err error) bool {
-	data, refusal, hidden := message.Result(v, err)
+	data, refusal, hidden := r.call.Result(v, err)
 	return r.cfg.answer(nil, r.call, data, refusal, hidden)
 }
 
@@ -194,7 +194,7 @@ func (in *instance) command(r *Room, c *Command) {
 			c.ctx = ctx
 			v, err := h.Command(ctx, c)
 			if c.reply == nil {
-				data, refusal, hidden = message.Result(v, err) // may run the program's own code
+				data, refusal, hidden = c.call.Result(v, err) // may run the program's own code
 			}
 		})
 	}) {
