@@ -163,10 +163,13 @@ func (o *onlooker) presence(f frame) {
 	changes := f["join"] != nil || f["update"] != nil || f["leave"] != nil
 	switch {
 	case f["full"] == true && !changes:
+		if f["prev"] != f["seq"] {
+			o.fault("a full that does not stand for itself: %v", f)
+		}
 		o.list(f["members"].([]any))
 		o.told = append(o.told, "full "+o.count)
 	case f["count"] != nil && !changes && f["full"] == nil:
-		if !whole {
+		if !whole && f["prev"] != f["seq"] {
 			o.fault("a count on top of something else: %v", f)
 		}
 		o.listed, o.members = false, nil
@@ -223,6 +226,13 @@ func (o *onlooker) look() string {
 	told := strings.Join(o.told, " ")
 	o.told, o.at = nil, nil
 	return told
+}
+
+// knows tells whether it was told of presence, and has a list.
+func (o *onlooker) knows() (told, listed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pe != "", o.listed
 }
 
 // sees is who it believes to be there.

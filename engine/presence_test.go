@@ -313,8 +313,8 @@ func TestPresenceAboveItsLimit(t *testing.T) {
 			t.Fatalf("sees %d", n)
 		}
 		last := watch(t, e, in, "acme/m20", sees)
-		if last.listed || last.count != "21" {
-			t.Errorf("joined above the limit: listed %v, count %s", last.listed, last.count)
+		if _, listed := last.knows(); listed || last.sees() != "21" {
+			t.Errorf("joined above the limit: sees %s", last.sees())
 		}
 		first.expect("one too many", "count 21")
 		last.expect("whose join it was", "")
@@ -332,20 +332,15 @@ func TestPresenceAboveItsLimit(t *testing.T) {
 		}
 		first.mu.Unlock()
 		first.look()
-		for i := 20; i > 17; i-- {
-			all = append(all[:i], all[min(i+1, len(all)):]...)
-			if i == 20 {
-				last.closeWith(1000)
-			} else {
-				all[i-1].closeWith(1000)
-			}
-			first.expect(fmt.Sprint("leaves at ", i), fmt.Sprint("count ", i))
+		all = append(all, last)
+		for n := 20; n >= 18; n-- {
+			all[n].closeWith(1000)
+			first.expect("one leaves", fmt.Sprint("count ", n))
 		}
+		all[17].closeWith(1000)
+		first.expect("below nine tenths", "full 17")
 		all[16].closeWith(1000)
-		first.look()
-		if got := len(strings.Fields(first.sees())); !first.listed || got != 16+1-0-0 && got != 17 {
-			t.Errorf("below nine tenths: sees %s", first.sees())
-		}
+		first.expect("and on", "-m16")
 	})
 }
 
@@ -383,7 +378,9 @@ func TestPresenceAgainstWhatIsTrue(t *testing.T) {
 	for seed := range uint64(8) {
 		virtual(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 4))
+			own := newPuppetPresence()
 			e := withPresence(t, func(c *Config) {
+				c.Presence = own
 				c.Limits.PresenceGrace = 3 * time.Second
 				if seed%2 == 1 {
 					seen := seenKind
@@ -392,19 +389,22 @@ func TestPresenceAgainstWhatIsTrue(t *testing.T) {
 				}
 			})
 			var open []*onlooker
-			in := map[*onlooker]bool{}
+			in := map[*onlooker]string{} // "", or how it joined
 			for range 250 {
 				if random.IntN(3) == 0 {
 					time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
 				}
-				fields := fmt.Sprintf(`,"data":%d`, random.IntN(2))
-				if random.IntN(3) > 0 {
-					fields += sees
+				if seed%4 >= 2 && random.IntN(20) == 0 {
+					own.forget()
 				}
+				if seed%4 == 3 && random.IntN(10) == 0 {
+					own.set(random.IntN(3) == 0, random.IntN(3) == 0)
+				}
+				fields := fmt.Sprintf(`,"data":%d`, random.IntN(2)) + []string{"", sees, sees}[random.IntN(3)]
 				if len(open) == 0 || len(open) < 14 && random.IntN(3) == 0 {
 					o := watch(t, e, codec.Codec(random.IntN(2)), fmt.Sprint("acme/u", random.IntN(8)), fields)
 					open = append(open, o)
-					in[o] = true
+					in[o] = fields
 					continue
 				}
 				i := random.IntN(len(open))
@@ -415,31 +415,36 @@ func TestPresenceAgainstWhatIsTrue(t *testing.T) {
 				case k == 2:
 					o.conn.Cut()
 					<-o.conn.Done()
-				case in[o] && k < 5:
+				case in[o] != "" && k < 5:
 					o.request(`{"t":"leave","room":"seen:1"}`)
-					in[o] = false
+					in[o] = ""
 					continue
 				default:
 					o.request(`{"t":"join","room":"seen:1"` + fields + `}`)
-					in[o] = true
+					in[o] = fields
 					continue
 				}
 				delete(in, o)
 				open = slices.Delete(open, i, i+1)
 			}
-			time.Sleep(10 * time.Second)
+			own.set(false, false)
+			time.Sleep(20 * time.Second)
 			there := map[string]bool{}
-			for o, joined := range in {
-				if joined {
+			for o, how := range in {
+				if how != "" {
 					there[o.subject] = true
 				}
 			}
-			for o, joined := range in {
-				if !joined || o.pe == "" {
+			for o, how := range in {
+				told, listed := o.knows()
+				if wants := strings.HasSuffix(how, sees); !wants || !told {
+					if wants || told && how != "" {
+						t.Errorf("seed %d: %s joined with %q, and was told of others: %v", seed, o.subject, how, told)
+					}
 					continue
 				}
 				want := fmt.Sprint(len(there))
-				if o.listed {
+				if listed {
 					want = ""
 					for i := range 8 {
 						if s := fmt.Sprint("u", i); there[s] {
@@ -447,15 +452,11 @@ func TestPresenceAgainstWhatIsTrue(t *testing.T) {
 						}
 					}
 				}
+				if !listed && seed%2 == 0 {
+					t.Errorf("seed %d: without a list, far from the limit", seed)
+				}
 				if got := o.sees(); got != strings.TrimSpace(want) {
 					t.Errorf("seed %d: %s sees %q, there is %q", seed, o.subject, got, want)
-				}
-			}
-			if limit := 5; seed%2 == 0 {
-				for o := range in {
-					if joined := in[o]; joined && o.pe != "" && !o.listed {
-						t.Errorf("seed %d: without a list, within the limit of 1,000 (%d)", seed, limit)
-					}
 				}
 			}
 		})

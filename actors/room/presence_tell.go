@@ -168,6 +168,8 @@ func (p *presence) frame(m *member) (f *codec.Frame, at uint64) {
 	case s.stale && !p.informed(m):
 		p.short = true // its own join is not seen yet
 		return nil, 0
+	case !p.lists && s.stale:
+		return p.number(p.now), p.now
 	case !p.lists:
 		return p.number(s.seq), p.now
 	case !s.stale:
@@ -189,12 +191,13 @@ func (p *presence) frameOf(f codec.PresenceFrame) *codec.Frame {
 	return codec.NewFrame(&f)
 }
 
-// number tells how many there are.
-func (p *presence) number(seq uint64) *codec.Frame {
-	f, ok := p.frames[seq]
+// number tells how many there are. Like the whole list it follows on itself where
+// it begins anew.
+func (p *presence) number(prev uint64) *codec.Frame {
+	f, ok := p.frames[prev]
 	if !ok {
-		f = p.frameOf(codec.PresenceFrame{Seq: p.now, Prev: seq, Count: p.count})
-		p.frames[seq] = f
+		f = p.frameOf(codec.PresenceFrame{Seq: p.now, Prev: prev, Count: p.count})
+		p.frames[prev] = f
 	}
 	return f
 }
