@@ -54,54 +54,64 @@ func (b *Batch) Next() (msg any, ok bool) {
 		if b.taken%checkEvery == checkEvery-1 && b.turn.Overdue() {
 			return nil, false
 		}
-		c := b.claim()
-		if c.msg == nil {
-			if c = b.refill(); c.msg == nil {
-				if c = b.claim(); c.msg == nil {
-					return nil, false
-				}
+		msg, size, expires := b.claim()
+		if msg == nil {
+			if msg, size, expires = b.refill(); msg == nil {
+				return nil, false
 			}
 		}
 		b.taken++
-		b.bytes += c.size
-		if c.expires != 0 && c.expires <= b.turn.Now() {
-			b.m.drop(c.msg, backpressure.Expired)
+		b.bytes += size
+		if expires != 0 && expires <= b.turn.Now() {
+			b.m.drop(msg, backpressure.Expired)
 			continue
 		}
-		b.current = c.msg
-		return c.msg, true
+		b.current = msg
+		return msg, true
 	}
 	return nil, false
 }
 
 // claim is the next message that the worker has taken out of the lanes for this
-// batch; without msg: none, or the batch has to look at the mailbox again.
-func (b *Batch) claim() (c claim) {
+// batch; nil: none, or the batch has to look at the mailbox again.
+func (b *Batch) claim() (msg any, size int32, expires int64) {
 	if b.q == nil || b.m.look.Load()&halted != 0 {
-		return c
+		return nil, 0, 0
 	}
-	if next := b.q.next(); next != nil {
-		c, next.msg = *next, nil
+	c := b.q.next()
+	if c == nil {
+		return nil, 0, 0
 	}
-	return c
+	msg, c.msg = c.msg, nil
+	return msg, c.size, c.expires
 }
 
 // refill gets what comes next: a signal, or the message that waits alone, or else
-// claims for as many messages as the batch still may take, if there are any.
-func (b *Batch) refill() (c claim) {
-	b.m.mu.Lock()
-	defer b.m.mu.Unlock()
+// claims for as many messages as the batch still may take, and the first of them.
+func (b *Batch) refill() (msg any, size int32, expires int64) {
+	m := b.m
+	m.mu.Lock()
+	msg, size, expires = b.choose()
+	m.mu.Unlock()
+	if msg == nil {
+		return b.claim()
+	}
+	return msg, size, expires
+}
+
+// choose is refill under mu.
+func (b *Batch) choose() (msg any, size int32, expires int64) {
 	b.unclaim()
 	m := b.m
 	b.q, b.asleep, b.alone = m.q, false, m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
-		return c
+		return nil, 0, 0
 	}
 	ready := b.ready()
 	if m.signals.last != nil && (ready == 0 || b.signals < signalShare) {
 		if s := m.signals.pop(); s != nil {
 			b.signals++
-			return claim{msg: &s.raised}
+			return &s.raised, 0, 0
 		}
 	}
 	switch {
@@ -115,12 +125,11 @@ func (b *Batch) refill() (c claim) {
 			b.alone = true
 			break
 		}
-		msg, size, expires := m.pop(m.sole.lane)
-		c = claim{msg: msg, expires: expires, size: int32(size)}
+		return m.pop(m.sole.lane)
 	default:
 		b.claimFrom(m.q)
 	}
-	return c
+	return nil, 0, 0
 }
 
 // claimFrom claims what comes next in the lanes, but for what has to be delivered
@@ -133,14 +142,15 @@ func (b *Batch) claimFrom(q *lanes) {
 		if !ok {
 			return
 		}
-		if _, ok := b.m.front(l).(*foreign); ok {
+		e := q.queue[l].Front()
+		if _, ok := e.Item.(*foreign); ok {
 			b.alone = b.alone || q.n == 0
 			return
 		}
-		msg, size, expires := b.m.pop(l)
-		bytes += size
-		q.claimed[q.n] = claim{msg, expires, int32(size), l}
+		bytes += e.Size
+		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
 		q.n++
+		b.m.took(l, e.Size)
 	}
 }
 

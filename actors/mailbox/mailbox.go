@@ -60,30 +60,32 @@ type Item struct {
 // Mailbox implements actor.Mailbox and scheduler.Runner. Make it with New.
 //
 // There is one for each session, so its size counts, and so do the atomic
-// operations and the cache lines of a message that finds it idle.
+// operations and the cache lines of a message that finds it idle. It fills four
+// lines: what every post needs, the task, the flow, the rest.
 type Mailbox struct {
-	// immutable
-	cfg  *Config
-	sink Sink
+	cfg *Config // immutable
+
+	look atomic.Uint32 // what a run has to look at
+
+	// guarded by mu
+	ready backpressure.Ready // lanes that are not empty
+	state state
+	mu    sync.Mutex
+	sole  soleItem
 
 	// owned by the scheduler
 	task scheduler.Task
 	flow scheduler.Flow
 
-	// atomic: what a run has to look at
-	look atomic.Uint32
-
 	// guarded by mu
-	reserved int32 // reservations granted and not yet used
-	mu       sync.Mutex
-	sole     soleItem
 	q        *lanes // nil: no more than one message waits, which is sole
 	signals  signalList
 	system   systemQueue
 	invoker  actor.MessageInvoker
 	picker   backpressure.Picker // which lane is next
-	ready    backpressure.Ready  // lanes that are not empty
-	state    state
+	reserved int32               // reservations granted and not yet used
+
+	sink Sink // immutable
 }
 
 // What a run has to look at, known without the lock. The first two are set and

@@ -8,22 +8,22 @@ import (
 // Post queues it in the lane and wakes the actor. It never blocks; what became
 // of the message is the outcome. Callable from any goroutine.
 func (m *Mailbox) Post(l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(nil, l, it, false)
+	return m.post(nil, l, &it, false)
 }
 
 // PostFrom is Post for an actor that is running: the wake is gathered in the
 // worker's turn, which hands many to the pool under one lock.
 func (m *Mailbox) PostFrom(t *scheduler.Turn, l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(t, l, it, false)
+	return m.post(t, l, &it, false)
 }
 
 // PostReserved uses one reservation: neither the lane's bound nor the ledger
 // refuses it, only Closed does.
 func (m *Mailbox) PostReserved(l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(nil, l, it, true)
+	return m.post(nil, l, &it, true)
 }
 
-func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved bool) backpressure.Outcome {
+func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item, reserved bool) backpressure.Outcome {
 	m.mu.Lock()
 	if reserved {
 		m.release(1)
@@ -59,7 +59,7 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it Item, reserved
 
 // replace is post for a message that others may have to make place for. It has
 // been booked. Under mu, which it gives up.
-func (m *Mailbox) replace(t *scheduler.Turn, l backpressure.Lane, it Item) backpressure.Outcome {
+func (m *Mailbox) replace(t *scheduler.Turn, l backpressure.Lane, it *Item) backpressure.Outcome {
 	var few [2]backpressure.Entry[any]
 	o, removed := m.queues().queue[l].Push(it.entry(), it.Policy, few[:0])
 	if !o.Took() {
@@ -150,26 +150,30 @@ func (m *Mailbox) front(l backpressure.Lane) any {
 
 // pop takes the front of a lane that is not empty. Deadlines are looked at when it
 // is handed out. Under mu.
-func (m *Mailbox) pop(l backpressure.Lane) (msg any, size int, expires int64) {
+func (m *Mailbox) pop(l backpressure.Lane) (msg any, size int32, expires int64) {
 	if m.q == nil {
 		s := &m.sole
-		msg, size, expires = s.msg, int(s.size), s.expires
+		msg, size, expires = s.msg, s.size, s.expires
 		s.msg = nil
-		m.refund(size)
+		m.refund(int(size))
 		m.ready = 0
 		return msg, size, expires
 	}
 	e := m.q.queue[l].Front()
-	if e == nil {
-		panic("mailbox: an empty lane is marked ready")
-	}
-	msg, size, expires = e.Item, e.Size, e.Expires
-	m.q.queue[l].Drop()
+	msg, size, expires = e.Item, int32(e.Size), e.Expires
+	m.took(l, e.Size)
+	return msg, size, expires
+}
+
+// took removes the front of a lane, of the given size, that was read in place.
+// Under mu.
+func (m *Mailbox) took(l backpressure.Lane, size int) {
+	q := &m.q.queue[l]
+	q.Drop()
 	m.refund(size)
-	if m.q.queue[l].Len() == 0 {
+	if q.Len() == 0 {
 		m.ready &^= 1 << l
 	}
-	return msg, size, expires
 }
 
 // unpop returns a claim that was not handed out to the front of its lane. Under mu.
