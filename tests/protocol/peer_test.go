@@ -28,6 +28,7 @@ import (
 
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/engine"
 	"github.com/yaza-dev/pulse/transport/ws"
 )
@@ -64,8 +65,9 @@ func start(t *testing.T, secure bool) *node {
 	before := goleak.IgnoreCurrent()
 	e, err := engine.Start(t.Context(), engine.Config{
 		Kinds: []room.Kind{{Name: room.Any}}, Authenticator: anyone{},
-		Limits:      engine.Limits{MaxMessageBytes: maxMessage, WriteTimeout: 5 * time.Second, MaxUnauthenticated: 10_000, MaxUnauthenticatedPerAddress: 10_000},
-		Compression: ws.Compression{Enabled: true, Threshold: 64},
+		Limits:         engine.Limits{MaxMessageBytes: maxMessage, WriteTimeout: 5 * time.Second, MaxUnauthenticated: 10_000, MaxUnauthenticatedPerAddress: 10_000},
+		TenantDefaults: engine.TenantLimits{SessionRate: backpressure.Rate{Messages: -1, Bytes: -1}},
+		Compression:    ws.Compression{Enabled: true, Threshold: 64},
 	})
 	if err != nil {
 		t.Fatal(err)
