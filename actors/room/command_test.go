@@ -466,3 +466,37 @@ func said(text string) codec.Data {
 	}
 	return d
 }
+
+// What was answered before its handler got stuck, in the same batch, is not answered
+// again by whoever takes the room over.
+func TestAbandonedRoomAnswersOnlyWhatIsInHand(t *testing.T) {
+	b := &book{panics: map[string]int{}}
+	s := newStage(t, b.kind())
+	s.room.mb.RegisterHandlers(&invoker{t: t, receive: s.room.Receive, fails: true}, nil)
+	alice := s.member("alice")
+	in, release, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	b.inside = func(_ *Context, where string) {
+		switch where {
+		case "publish":
+			s.now += int64(2 * time.Millisecond) // ends the batch
+		case "apply":
+			close(in)
+			<-release
+		}
+	}
+	s.broker.publish(1)
+	s.broker.sink.Arrived(bridge.Batch{Events: s.broker.events})
+	a := alice.publishing("typing", "1")
+	go func() {
+		defer close(returned)
+		defer func() { _ = recover() }()
+		s.pool.Step()
+	}()
+	<-in
+	if !s.room.Abandon() {
+		t.Fatal("not abandoned")
+	}
+	close(release)
+	<-returned
+	want(t, "the publish", a, "accepted")
+}
