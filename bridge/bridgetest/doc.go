@@ -2,6 +2,7 @@
 //
 //   - TestBroker is the suite that every Broker passes; TestHostile shows that a
 //     Follower over it misses and repeats nothing on the worst way.
+//   - TestPresence is the suite that every Presence passes.
 //   - Hostile wraps a Broker and makes it as slow, forgetful and repetitive as
 //     the interface allows: what works over it works over any implementation.
 //   - Ailing wraps a Broker and makes its health what a test says.
