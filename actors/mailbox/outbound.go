@@ -65,6 +65,7 @@ type Outbound struct {
 
 	// guarded by mu
 	mu      sync.Mutex
+	control int32     // control frames that are no replies
 	sole    soleEntry // what waits when it is one entry, which is the rule
 	q       *outLanes // nil while no more than that waits
 	first   *leading  // what goes out before all that waits
@@ -72,14 +73,12 @@ type Outbound struct {
 	one     [1]outSlot // where slots begins: most sessions are in one room
 	items   int
 	bytes   int
-	control int   // control frames that are no replies
 	charged int   // entries that the ledger has booked, at least items
 	held    int64 // bytes charged because the socket is full
-	sent    int64 // when something was last written, by the pool's clock
-	behind  int   // slots that wait to be fed
+	sent    int64 // when something was last written, first when o was made, by the pool's clock
+	behind  int32 // slots that wait to be fed
 	state   outState
-	cause   codec.Cause // with finishing
-	reason  string
+	closes  func() // with finishing: the close that is to follow
 
 	withheld *withheld // nil: no membership was ever without echo
 }
@@ -154,7 +153,7 @@ type Seat struct {
 // until Open.
 func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing, account *backpressure.Account, m *Mailbox, session string) {
 	o.cfg, o.conn, o.framing, o.account, o.m, o.session = cfg, conn, framing, account, m, session
-	o.state = corked
+	o.state, o.sent = corked, m.cfg.Pool.Now()
 	o.slots = o.one[:0]
 	conn.OnReady(o.ready)
 }
@@ -162,7 +161,8 @@ func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing
 // Framing is how this session's frames are encoded.
 func (o *Outbound) Framing() *codec.Framing { return o.framing }
 
-// Sent is when something was last written, by the pool's clock.
+// Sent is when something was last written, or when o was made, by the pool's
+// clock.
 func (o *Outbound) Sent() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -258,7 +258,7 @@ func (o *Outbound) Finish(cause codec.Cause, reason string) {
 		return
 	}
 	o.state = o.state&^corked | finishing
-	o.cause, o.reason = cause, reason
+	o.closes = func() { o.conn.Close(cause, reason) }
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {

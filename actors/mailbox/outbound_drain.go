@@ -167,10 +167,10 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 		// Only entries that wait for a mark: its push schedules again.
 	}
 	if o.state.has(finishing) && o.items == 0 {
-		cause, reason := o.cause, o.reason
+		closes := o.closes
 		o.end()
 		o.mu.Unlock()
-		o.conn.Close(cause, reason)
+		closes()
 		return false
 	}
 	o.state &^= scheduled

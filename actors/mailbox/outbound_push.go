@@ -214,7 +214,7 @@ func (o *Outbound) Refuse(f *codec.Frame) {
 func (o *Outbound) pushUnasked(f *codec.Frame, limit int) bool {
 	frame := f.In(o.framing)
 	o.mu.Lock()
-	if o.control >= limit || o.state.has(ended) {
+	if int(o.control) >= limit || o.state.has(ended) {
 		o.mu.Unlock()
 		return false
 	}
