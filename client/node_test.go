@@ -56,7 +56,7 @@ type node struct {
 func serve(t testing.TB, change func(*engine.Config)) *node {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	cfg := engine.Config{Authenticator: bearer{}, Kinds: []room.Kind{
+	cfg := engine.Config{Authenticator: bearer{}, TenantDefaults: engine.TenantLimits{SessionRate: backpressure.Rate{Messages: -1, Bytes: -1}}, Kinds: []room.Kind{
 		{Name: "chat", Events: map[string]room.EventPolicy{
 			room.Any: {Delivery: room.AtLeastOnce, Lane: backpressure.Interactive},
 			"typing": {Delivery: room.Transient, Lane: backpressure.Lossy, Overflow: backpressure.DropOldest},

@@ -32,7 +32,7 @@ func (c *tellingConn) Write(b []byte) (bool, error) {
 func BenchmarkCommand(b *testing.B) {
 	for _, inFlight := range []int{1, 32} {
 		b.Run(fmt.Sprintf("engine/inflight=%d", inFlight), func(b *testing.B) {
-			e, err := Start(context.Background(), Config{Kinds: []room.Kind{serving("desk", echo)}, Authenticator: asTold{}})
+			e, err := Start(context.Background(), Config{Kinds: []room.Kind{serving("desk", echo)}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -161,7 +161,7 @@ func BenchmarkOverBareLoop(b *testing.B) {
 }
 
 func overBareLoop(b *testing.B, n, size int) {
-	e, err := Start(context.Background(), Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, Limits: Limits{MaxUnauthenticatedPerAddress: n + 1}})
+	e, err := Start(context.Background(), Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}, Limits: Limits{MaxUnauthenticatedPerAddress: n + 1}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func BenchmarkFanOut(b *testing.B) {
 		for _, name := range []string{"message", "typing"} {
 			b.Run(fmt.Sprintf("%s/inflight=%d", name, inFlight), func(b *testing.B) {
 				const n = 1000
-				cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}}
+				cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}}
 				e, err := Start(context.Background(), cfg)
 				if err != nil {
 					b.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/transport/ws"
@@ -104,6 +105,12 @@ type TenantLimits struct {
 	QueueBytes   int64 // [64 MiB]
 	HistoryBytes int64 // [64 MiB]
 	ReplayBytes  int64 // [16 MiB]
+
+	// What clients ask for, a second, burst two seconds' worth: events to publish,
+	// commands, joins other than those of a hello, and pages of history. Beyond it
+	// is rate_limited. In each field -1: no limit.
+	Rate        backpressure.Rate // of the tenant's clients, HTTP included [no limit]
+	SessionRate backpressure.Rate // of one session [100 messages, 1 MiB]
 }
 
 func set[T comparable](field *T, value T) {
@@ -130,6 +137,8 @@ func (c *Config) prepare() (message.Kinds, error) {
 	c.TenantDefaults.defaults(TenantLimits{
 		Weight: 1, MaxSessions: 10_000, MaxRooms: 10_000, NewRooms: 1_000,
 		QueueBytes: 64 << 20, HistoryBytes: 64 << 20, ReplayBytes: 16 << 20,
+		Rate:        backpressure.Rate{Messages: -1, Bytes: -1},
+		SessionRate: backpressure.Rate{Messages: 100, Bytes: 1 << 20},
 	})
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("engine: "+format, args...)) }
@@ -222,10 +231,15 @@ func (t *TenantLimits) defaults(d TenantLimits) {
 	set(&t.QueueBytes, d.QueueBytes)
 	set(&t.HistoryBytes, d.HistoryBytes)
 	set(&t.ReplayBytes, d.ReplayBytes)
+	set(&t.Rate.Messages, d.Rate.Messages)
+	set(&t.Rate.Bytes, d.Rate.Bytes)
+	set(&t.SessionRate.Messages, d.SessionRate.Messages)
+	set(&t.SessionRate.Bytes, d.SessionRate.Bytes)
 }
 
 func (t *TenantLimits) validate(name string, fault func(string, ...any)) {
-	if t.Weight < 0 || t.MaxSessions < 0 || t.MaxRooms < 0 || t.NewRooms < -1 || t.QueueBytes < 0 || t.HistoryBytes < 0 || t.ReplayBytes < 0 {
+	if t.Weight < 0 || t.MaxSessions < 0 || t.MaxRooms < 0 || t.NewRooms < -1 || t.QueueBytes < 0 || t.HistoryBytes < 0 || t.ReplayBytes < 0 ||
+		min(t.Rate.Messages, t.SessionRate.Messages) < -1 || min(t.Rate.Bytes, t.SessionRate.Bytes) < -1 {
 		fault("%s: a limit is negative", name)
 	}
 }

@@ -82,6 +82,7 @@ type node struct {
 	*tenant.Tenant
 	rooms    *room.Env
 	sessions *session.Env
+	meter    *backpressure.Meter // of what clients ask for; nil: no limit
 }
 
 // Start makes an Engine and starts it. ctx bounds the start only.
@@ -204,13 +205,15 @@ func (e *Engine) newTenant(name string) *node {
 		Grace:      max(0, e.cfg.Limits.PresenceGrace),
 		Generation: func() uint64 { return e.generations.Add(1) },
 	}
+	n.meter = backpressure.NewMeter(limited(limits.Rate))
 	n.sessions = &session.Env{
-		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Out: e.out, Lanes: &e.sessionLanes,
+		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Meter: n.meter, Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, UnknownTypes: &e.counts.unknownTypes, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,
 			MaxMessageBytes: e.cfg.Limits.MaxMessageBytes, MaxFrameBytes: e.cfg.Limits.MaxFrameBytes,
+			Rate: limited(limits.SessionRate),
 		},
 	}
 	return n

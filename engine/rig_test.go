@@ -48,12 +48,15 @@ var openKind = room.Kind{
 	},
 }
 
+// noRate is the rate of sessions that flood.
+var noRate = backpressure.Rate{Messages: -1, Bytes: -1}
+
 // start runs an engine for a test and checks, when the test ends, that closing it
 // leaves no goroutine and nothing on the ledger.
 func start(t *testing.T, change func(*Config)) *Engine {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
-	cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}}
+	cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}}
 	cfg.Limits.WriteTimeout = 2 * time.Second
 	if testing.Verbose() {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -52,6 +52,9 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 		case wait <= 0:
 			return errNoTime
 		}
+		if err := s.within(r); err != nil {
+			return err
+		}
 		c.Window = tenantWindow
 		if err := s.cfg.Commands(c); err != nil {
 			return err
@@ -67,6 +70,9 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 		return errNoKind
 	case wait <= 0:
 		return errNoTime
+	}
+	if err := s.within(r); err != nil {
+		return err
 	}
 	if c.Window = kind.DedupWindow; c.Window <= 0 {
 		c.DedupKey = ""

@@ -25,6 +25,9 @@ func (s *Session) history(r *codec.History) *codec.Error {
 	if s.cfg.Kinds.Of(codec.RoomKind(r.Room)) == nil {
 		return errNoKind
 	}
+	if err := s.within(r); err != nil {
+		return err
+	}
 	// A page may be as large as a frame, and comes beside what the queue is bounded
 	// by: so there must be place for all that are under way.
 	if s.out.Waiting()+int(s.pages.Add(1))*s.cfg.Limits.MaxFrameBytes > s.cfg.Out.Bytes {

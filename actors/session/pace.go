@@ -3,7 +3,9 @@ package session
 import (
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
 )
 
 const (
@@ -31,13 +33,52 @@ func (p *pace) take(now int64, n int) (wait time.Duration, own bool) {
 		wait = p.tenant.Take(at, n)
 	}
 	if wait > 0 {
-		if now-p.last >= int64(pausedAfter) {
-			p.since = now
-		}
-		p.last = now
+		p.refused(now)
 	}
 	return wait, own
 }
 
+// refused notes a refusal, for the rate or for what is like it.
+func (p *pace) refused(now int64) {
+	if now-p.last >= int64(pausedAfter) {
+		p.since = now
+	}
+	p.last = now
+}
+
 // heedless: the client has been refused for long, and did not pause.
 func (p *pace) heedless() bool { return p.last-p.since >= int64(heedlessAfter) }
+
+// goes is the session's pace, which is made when it is first needed: a session
+// that only listens has none.
+func (s *Session) goes() *pace {
+	if s.pace == nil {
+		s.pace = &pace{session: backpressure.NewMeter(s.cfg.Limits.Rate), tenant: s.cfg.Meter}
+	}
+	return s.pace
+}
+
+// within judges a request by the rates of the session and of its tenant, which is
+// the last thing that a request is judged by. The joins of a hello do not count:
+// a node that comes back gets them from all its clients at once, and a client has
+// so many of them as it may have rooms.
+func (s *Session) within(r codec.Request) *codec.Error {
+	if s.cfg.Limits.Rate == (backpressure.Rate{}) && s.cfg.Meter == nil {
+		return nil
+	}
+	wait, own := s.goes().take(s.turn.Now(), message.Weight(r))
+	switch {
+	case wait == 0:
+		return nil
+	case own:
+		return codec.Retry(codec.CodeRateLimited, codec.ScopeSession, wait, "faster than a session may be")
+	}
+	return codec.Retry(codec.CodeRateLimited, codec.ScopeTenant, wait, "faster than the tenant's clients may be")
+}
+
+// heed closes the session of a client that goes on regardless of being refused.
+func (s *Session) heed() {
+	if s.pace != nil && s.pace.heedless() {
+		s.close(codec.CauseRateLimited, "")
+	}
+}

@@ -49,10 +49,13 @@ func (s *Session) handle(req codec.Request) {
 	}
 	if id := req.RequestID(); id != 0 && !s.out.Reserve() {
 		s.out.Refuse(codec.NewFrame(&codec.Reply{ID: id, Err: errOwed}))
+		s.goes().refused(s.turn.Now())
+		s.heed()
 		return
 	}
 	if err := s.dispatch(req); err != nil {
 		s.refuse(req, err)
+		s.heed()
 	}
 }
 
@@ -148,6 +151,9 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 		}
 		p.Expires = time.Now().Add(r.TTL)
 	}
+	if err := s.within(r); err != nil {
+		return err
+	}
 	return s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
 }
 
@@ -190,6 +196,11 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 	}
 	if r.Presence && !kind.Presence {
 		return nil, errNoPresence
+	}
+	if hello == nil {
+		if err := s.within(r); err != nil {
+			return nil, err
+		}
 	}
 	m := &message.Membership{
 		Topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, Policy: kind, Out: &s.out,

@@ -57,6 +57,7 @@ type Limits struct {
 	MaxRooms        int
 	MaxMessageBytes int
 	MaxFrameBytes   int
+	Rate            backpressure.Rate // of one session
 }
 
 // Env is what the sessions of one tenant share. Immutable.
@@ -67,6 +68,7 @@ type Env struct {
 	Tenant   *scheduler.Tenant
 	Queue    *backpressure.Account // of the tenant's queues
 	Frames   *backpressure.Account // what of it frames to clients may fill
+	Meter    *backpressure.Meter   // of what the tenant's clients ask for; nil: no limit
 	Out      *mailbox.OutboundConfig
 	Lanes    *mailbox.LanePool
 	Kinds    message.Kinds
@@ -150,6 +152,7 @@ type Session struct {
 	identity *auth.Identity
 	commands *commands // nil: none is open
 	refresh  *refresh  // nil: no credentials are being looked at
+	pace     *pace     // nil: it was not needed yet
 	live     liveness
 	expires  int64  // end of the credentials; 0: never
 	expiring int64  // when the client is told of it; 0: it was, or never

@@ -111,6 +111,7 @@ func serve(t testing.TB, change func(*setup)) *node {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	s := setup{Config: engine.Config{Kinds: kinds(), Authenticator: bearer{}}}
+	s.TenantDefaults.SessionRate = backpressure.Rate{Messages: -1, Bytes: -1} // tests flood
 	s.Limits.WriteTimeout = 5 * time.Second
 	if testing.Verbose() {
 		s.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
