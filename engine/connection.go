@@ -194,8 +194,9 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		return codec.CauseOverload
 	}
 	c.counted = true
-	lease, resumed := c.e.leases.claim(ctx, identity, hello.Resume)
-	c.record = &record{lease: lease}
+	record, resumed := c.e.leases.claim(ctx, identity, hello.Resume)
+	c.record = record
+	lease := record.lease
 	for {
 		n, err := c.e.tenant(identity.Tenant)
 		if err != nil {
@@ -207,7 +208,7 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		})
 		done := make(chan *codec.Error, 1)
 		a := &message.Attach{Session: s, Done: func(err *codec.Error) { done <- err }}
-		if old := c.e.leases.hold(c.record, s, resumed); old != nil {
+		if old := c.e.leases.hold(record, s); old != nil {
 			a.Replaces = old
 		}
 		switch o := n.Attach(a); {

@@ -25,6 +25,7 @@ type record struct {
 	lease   bridge.Lease
 	session *session.Session // while live
 	state   recordState
+	written bool // the store knows it
 	urgent  bool // in records.urgent
 
 	// due is when a live one is renewed again, and when a detached one ends.
@@ -65,14 +66,14 @@ func newRecords(ttl time.Duration, max int) records {
 	}
 }
 
-// add takes a record on; written: the store has its lease already. The one of the same session before it, if any, is over; if
+// add takes a record on. The one of the same session before it, if any, is over; if
 // it was live its actor is returned, to be told so.
-func (rs *records) add(r *record, written bool, now int64) (replaced *session.Session) {
+func (rs *records) add(r *record, now int64) (replaced *session.Session) {
 	if old := rs.byID[r.lease.Session]; old != nil {
 		replaced = rs.drop(old)
 	}
 	rs.byID[r.lease.Session] = r
-	if written {
+	if r.written {
 		r.due = now + rs.every
 		rs.live.push(r)
 	} else {
@@ -152,10 +153,24 @@ func (rs *records) drop(r *record) *session.Session {
 	return s
 }
 
-// ended: the session has ended here, and the store has yet to hear of it.
-func (rs *records) ended(id string) bool {
-	r := rs.byID[id]
-	return r != nil && r.state == recordOver
+// claim decides what the store cannot know yet: a session that has ended here and
+// is not released, and one whose lease is not written. The latter has the claim's
+// lease from then on, so that no second claim is taken. False: the store decides.
+func (rs *records) claim(c bridge.Lease) (bridge.Acquired, bool) {
+	r := rs.byID[c.Session]
+	switch {
+	case r == nil || r.lease.Tenant != c.Tenant:
+		return bridge.Acquired{}, false
+	case r.state == recordOver:
+		return bridge.Acquired{Verdict: bridge.Ended}, true
+	case r.written:
+		return bridge.Acquired{}, false
+	case r.lease.Generation > c.Generation:
+		return bridge.Acquired{Verdict: bridge.Outdated}, true
+	}
+	c.Generation++
+	r.lease = c
+	return bridge.Acquired{Verdict: bridge.Taken, Lease: c}, true
 }
 
 // rush has a record written at once.
@@ -196,13 +211,16 @@ func (rs *records) toRenew(batch []*record, now int64, most int) []*record {
 func (rs *records) renewed(batch []*record, ok bool, now int64) {
 	for _, r := range batch {
 		switch {
-		case r.state == recordOver || r.urgent:
+		case r.state == recordOver:
+			continue
 		case !ok:
 			rs.rush(r)
+			continue
 		case r.state == recordLive:
 			r.due = now + rs.every
 			rs.live.push(r)
 		}
+		r.written = true
 	}
 }
 
@@ -221,12 +239,12 @@ func (rs *records) toRelease() []*record {
 // expire forgets detached sessions whose time has run out, and what waits for a
 // store that is away though it is over.
 func (rs *records) expire(now int64) {
-	rs.urgent = slices.DeleteFunc(rs.urgent, func(r *record) bool { return r.state == recordOver })
 	for _, d := range rs.detached {
 		for r := d.first(); r != nil && r.due <= now; r = d.first() {
 			rs.drop(r)
 		}
 	}
+	rs.urgent = slices.DeleteFunc(rs.urgent, func(r *record) bool { return r.state == recordOver })
 }
 
 // recordList is a list through the records, in the order of pushes.

@@ -38,7 +38,7 @@ type sessions struct {
 	sealer *auth.Sealer
 	ttl    time.Duration
 	began  time.Time
-	most   func(tenant string) int // detached sessions of a tenant
+	most   func(tenant string) int // detached sessions that a tenant may have
 	logger *slog.Logger
 	nudged chan struct{} // of 1: something is to be told at once
 	quit   chan struct{}
@@ -65,53 +65,58 @@ func startSessions(leases bridge.Leases, sealer *auth.Sealer, cfg *Config) *sess
 // now is monotonic: steps of the wall clock move nothing.
 func (s *sessions) now() int64 { return int64(time.Since(s.began)) }
 
-// claim is the lease of a client's session: that of its resume token, if the token
-// and the store allow it, else a new one. Why not is told to the log alone.
-func (s *sessions) claim(ctx context.Context, id *auth.Identity, token string) (lease bridge.Lease, resumed bool) {
+// claim is the record of a client's session: of that of its resume token, if the
+// token and the store allow it, else of a new one. Why not is told to the log alone.
+func (s *sessions) claim(ctx context.Context, id *auth.Identity, token string) (r *record, resumed bool) {
 	if token != "" {
-		lease, why := s.resume(ctx, id, token)
-		if why == "" {
-			return lease, true
+		r, why := s.resume(ctx, id, token)
+		if r != nil {
+			return r, true
 		}
 		s.logger.Info("resume token not taken", "cause", why, "tenant", id.Tenant)
 	}
-	return bridge.Lease{Tenant: id.Tenant, Session: rand.Text(), Generation: 1, Nonce: nonce()}, false
+	return &record{lease: bridge.Lease{Tenant: id.Tenant, Session: rand.Text(), Generation: 1, Nonce: nonce()}}, false
 }
 
 // resume acquires the session that a token names; else it says why not.
-func (s *sessions) resume(ctx context.Context, id *auth.Identity, token string) (lease bridge.Lease, why string) {
+func (s *sessions) resume(ctx context.Context, id *auth.Identity, token string) (r *record, why string) {
 	t, err := s.sealer.Open(token, time.Now())
 	switch {
 	case err != nil:
-		return lease, "invalid"
+		return nil, "invalid"
 	case t.Tenant != id.Tenant:
-		return lease, "tenant"
+		return nil, "tenant"
 	case t.Subject != id.Subject:
-		return lease, "subject"
-	case s.over(t.Session):
-		return lease, bridge.Ended.String()
+		return nil, "subject"
+	}
+	c := bridge.Lease{Tenant: t.Tenant, Session: t.Session, Generation: t.Generation, Nonce: nonce()}
+	s.mu.Lock()
+	here, decided := s.records.claim(c)
+	s.mu.Unlock()
+	if decided {
+		return taken(here, false)
 	}
 	type answer struct {
 		bridge.Acquired
 		err *codec.Error
 	}
 	answers := make(chan answer, 1)
-	s.leases.Acquire(bridge.Claim{
-		Lease: bridge.Lease{Tenant: t.Tenant, Session: t.Session, Generation: t.Generation, Nonce: nonce()},
-		TTL:   s.ttl,
-	}, func(a bridge.Acquired, err *codec.Error) { answers <- answer{a, err} })
+	s.leases.Acquire(bridge.Claim{Lease: c, TTL: s.ttl}, func(a bridge.Acquired, err *codec.Error) { answers <- answer{a, err} })
 	select {
 	case a := <-answers:
-		switch {
-		case a.err != nil:
-			return lease, "store"
-		case a.Verdict != bridge.Taken:
-			return lease, a.Verdict.String()
+		if a.err == nil {
+			return taken(a.Acquired, true)
 		}
-		return a.Lease, ""
 	case <-ctx.Done(): // what it takes nevertheless ends by its time
-		return lease, "store"
 	}
+	return nil, "store"
+}
+
+func taken(a bridge.Acquired, written bool) (r *record, why string) {
+	if a.Verdict != bridge.Taken {
+		return nil, a.Verdict.String()
+	}
+	return &record{lease: a.Lease, written: written}, ""
 }
 
 func nonce() uint64 {
@@ -120,18 +125,12 @@ func nonce() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (s *sessions) over(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.records.ended(id)
-}
-
 // hold takes a session on. The one of an earlier connection, if that is on this
 // node and lives, is told that it was taken over, and returned.
-func (s *sessions) hold(r *record, its *session.Session, resumed bool) (old *session.Session) {
+func (s *sessions) hold(r *record, its *session.Session) (old *session.Session) {
 	s.mu.Lock()
 	if r.session == nil {
-		old = s.records.add(r, resumed, s.now())
+		old = s.records.add(r, s.now())
 	}
 	r.session = its
 	s.mu.Unlock()
@@ -152,9 +151,8 @@ func (s *sessions) end(r *record) {
 
 // detach is told that a session's connection has ended; its time begins to run.
 func (s *sessions) detach(r *record) {
-	most := s.most(r.lease.Tenant)
 	s.mu.Lock()
-	s.records.detach(r, s.now(), most)
+	s.records.detach(r, s.now(), s.most(r.lease.Tenant))
 	s.mu.Unlock()
 	s.nudge()
 }
@@ -221,12 +219,12 @@ func (s *sessions) run() {
 func (s *sessions) renew(batch []*record, answered chan<- *codec.Error) []*record {
 	s.mu.Lock()
 	batch = s.records.toRenew(batch, s.now(), renewBatch)
+	leases := make([]bridge.Lease, len(batch))
+	for i, r := range batch {
+		leases[i] = r.lease
+	}
 	s.mu.Unlock()
 	if len(batch) > 0 {
-		leases := make([]bridge.Lease, len(batch))
-		for i, r := range batch {
-			leases[i] = r.lease
-		}
 		s.leases.Renew(leases, s.ttl, func(err *codec.Error) { answered <- err })
 	}
 	return batch
