@@ -277,6 +277,36 @@ func TestPresencePages(t *testing.T) {
 	})
 }
 
+// The lists of several rooms are left out of a welcome that they do not fit
+// together.
+func TestWelcomeIsNoLargerThanAFrame(t *testing.T) {
+	overCodecs(t, func(t *testing.T, in codec.Codec) {
+		e := withPresence(t, func(c *Config) { c.Limits.MaxMessageBytes, c.Limits.MaxFrameBytes = 1<<10, 10<<10 })
+		for i := range 10 {
+			c := dial(t, e, in, memory.Options{})
+			data := `,"data":"` + strings.Repeat("x", 300) + `"}`
+			c.hello(fmt.Sprint("acme/m", i), `{"room":"seen:1"`+data, `{"room":"seen:2"`+data, `{"room":"seen:3"`+data, `{"room":"seen:4"`+data)
+		}
+		look := func(n int) frame {
+			var rooms []string
+			for i := range n {
+				rooms = append(rooms, fmt.Sprintf(`{"room":"seen:%d","presence":true}`, i+1))
+			}
+			return dial(t, e, in, memory.Options{}).hello("acme/a", rooms...)
+		}
+		if list, _ := look(1).at("rooms.0.ok.members").([]any); len(list) != 11 {
+			t.Errorf("one room: %d members", len(list))
+		}
+		w := look(4)
+		for i := range 4 {
+			ok, _ := w.at(fmt.Sprint("rooms.", i, ".ok")).(map[string]any)
+			if ok["members"] != nil || fmt.Sprint(ok["count"]) != "11" || ok["seq"] == nil {
+				t.Errorf("room %d of four: %v", i, ok)
+			}
+		}
+	})
+}
+
 // What a page shows is comparable with what frames have told.
 func TestPresencePageIsOfTheSameEpochAndNotOlder(t *testing.T) {
 	virtual(t, func(t *testing.T) {

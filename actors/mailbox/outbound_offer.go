@@ -8,7 +8,8 @@ import (
 
 // Offer pushes a frame of a membership that is no event, within the bounds: what
 // does not fit is for the caller to make up for. False: it did not. A session that
-// is ending takes it, for nothing.
+// is ending takes it, for nothing. The membership's mark was pushed before, into
+// the same lane.
 func (o *Outbound) Offer(t *scheduler.Turn, flow *scheduler.Flow, lane backpressure.Lane, f *codec.Frame, seat Seat) bool {
 	frame := f.In(o.framing)
 	size := len(frame.Bytes())

@@ -82,7 +82,7 @@ func (o *opened) maybe() {
 	s := o.s
 	s.phase = open
 	s.hello = nil
-	s.out.Open(codec.NewSecretFrame(s.welcome(o.rooms)), o.seats)
+	s.out.Open(s.welcomeWithin(o.rooms), o.seats)
 }
 
 func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {

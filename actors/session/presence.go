@@ -52,3 +52,22 @@ func presenceResult(room string, p bridge.MemberPage, most int) *codec.PresenceR
 	}
 	return ok
 }
+
+// welcomeWithin is the welcome with its lists of members, or, where all together do
+// not fit a frame, without.
+func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom) *codec.Frame {
+	f := codec.NewSecretFrame(s.welcome(rooms))
+	lists := false
+	for i := range rooms {
+		lists = lists || rooms[i].OK != nil && rooms[i].OK.Members != nil
+	}
+	if !lists || len(f.Bytes(s.cfg.Conn.Framing())) <= s.cfg.Limits.MaxFrameBytes {
+		return f
+	}
+	for i := range rooms {
+		if ok := rooms[i].OK; ok != nil {
+			ok.Members = nil
+		}
+	}
+	return codec.NewSecretFrame(s.welcome(rooms))
+}
