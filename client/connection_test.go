@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/yaza-dev/pulse/client"
 	"github.com/yaza-dev/pulse/codec"
@@ -198,6 +201,10 @@ func TestTokenThatCannotBeHad(t *testing.T) {
 }
 
 func TestRefusedBeforeTheUpgrade(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a redirect was followed")
+	}))
+	defer elsewhere.Close()
 	var status atomic.Int64
 	status.Store(503)
 	s := playWith(t, codec.JSON, func(w http.ResponseWriter, _ *http.Request) bool {
@@ -207,7 +214,7 @@ func TestRefusedBeforeTheUpgrade(t *testing.T) {
 			status.Store(404)
 		case 404:
 			status.Store(302)
-			w.Header().Set("Location", "http://127.0.0.1:1/")
+			w.Header().Set("Location", elsewhere.URL)
 		case 302:
 			status.Store(0)
 		case 0:
@@ -292,11 +299,11 @@ func TestSilentServerIsLeft(t *testing.T) {
 	}
 	// Pings keep it, ours as frames and those of the WebSocket layer, which nobody
 	// else hears of.
-	for range 5 {
+	for end := time.Now().Add(150 * time.Millisecond); time.Now().Before(end); {
 		b.say(&codec.Ping{})
 		expect[*codec.Pong](b)
 	}
-	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+	for end := time.Now().Add(150 * time.Millisecond); time.Now().Before(end); {
 		if err := b.ws.Ping(soon(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +342,8 @@ func TestDrain(t *testing.T) {
 	}()
 	r := expect[*codec.Command](a)
 	a.say(&codec.Drain{ReconnectMin: time.Millisecond, ReconnectMax: 2 * time.Millisecond, Deadline: time.Second})
-	for c.TryPublish(client.Publish{Room: "chat", Event: "e"}) == nil {
+	for c.TryPublish(client.Publish{Room: "chat", Event: "e"}) != client.ErrOffline {
+		time.Sleep(time.Millisecond)
 	}
 	a.ok(r.ID, &codec.CommandResult{})
 	if err := <-answers; err != nil {
@@ -424,21 +432,25 @@ func TestCloseIsOrderlyAndOnce(t *testing.T) {
 	if _, err := c.Session(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.TryPublish(client.Publish{Room: "chat", Event: "last"}); err != nil {
-		t.Error(err)
-	}
 	command := make(chan error, 1)
 	go func() {
 		_, err := c.Command(soon(t), client.Command{Name: "roll"})
 		command <- err
 	}()
-	if p := expect[*codec.Publish](a); p.Event != "last" || p.ID != 0 {
-		t.Errorf("%+v", p)
-	}
 	expect[*codec.Command](a)
+	for i := range 60 {
+		if err := c.TryPublish(client.Publish{Room: "chat", Event: "e", Data: i}); err != nil {
+			t.Error(err)
+		}
+	}
 	ended := make(chan struct{})
 	go func() { c.Close(); c.Close(); close(ended) }()
 	c.Close()
+	for i := range 60 { // what was handed over is still sent
+		if p := expect[*codec.Publish](a); string(p.Data.In(codec.JSON)) != fmt.Sprint(i) || p.ID != 0 || p.DedupKey != "" {
+			t.Errorf("%+v", p)
+		}
+	}
 	if code := a.closed(); code != 1000 {
 		t.Errorf("closed with %d", code)
 	}
@@ -524,6 +536,7 @@ func TestCloseInEveryStage(t *testing.T) {
 			w.WriteHeader(503)
 			return true
 		})
+		before := goleak.IgnoreCurrent()
 		c, err := client.New(client.Options{URL: s.url})
 		if err != nil {
 			t.Fatal(err)
@@ -535,6 +548,9 @@ func TestCloseInEveryStage(t *testing.T) {
 			t.Errorf("waits %v", wait)
 		}
 		c.Close()
+		if err := goleak.Find(before); err != nil { // of a refused attempt neither
+			t.Error(err)
+		}
 	})
 	t.Run("with a server that does not answer", func(t *testing.T) {
 		s := play(t, codec.JSON)

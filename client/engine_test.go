@@ -1,9 +1,13 @@
 package client_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -66,6 +70,29 @@ func TestJoinPublishLeaveAgainstAnEngine(t *testing.T) {
 				t.Errorf("joined from a position: %+v", e)
 			}
 		})
+	}
+}
+
+// Over TLS, with a server that would rather speak HTTP/2.
+func TestTLSAgainstAnEngine(t *testing.T) {
+	n := serve(t, nil)
+	server := httptest.NewUnstartedServer(n.Handler())
+	server.EnableHTTP2, server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	c := start(t, server.URL, "alice", func(o *client.Options) { o.HTTPClient = server.Client() })
+	defer c.Close()
+	if s, err := c.Session(soon(t)); err != nil || s.Subject != "alice" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	stranger := start(t, server.URL, "alice", nil)
+	defer stranger.Close()
+	for stranger.Status().Err == nil {
+		time.Sleep(time.Millisecond)
+	}
+	var untrusted *tls.CertificateVerificationError
+	if err := stranger.Status().Err; !errors.As(err, &untrusted) {
+		t.Errorf("a certificate that nobody vouches for: %v", err)
 	}
 }
 

@@ -182,6 +182,13 @@ func TestRepeats(t *testing.T) {
 	if got := <-third; !errors.Is(got.err, context.Canceled) || !errors.Is(got.err, client.ErrUnknown) {
 		t.Errorf("given up after it was sent: %v", got.err)
 	}
+	asked, cancel := context.WithCancel(t.Context())
+	page := answered(func() (*client.HistoryPage, error) { return c.History(asked, client.HistoryQuery{Room: "chat"}) })
+	expect[*codec.History](a)
+	cancel()
+	if got := <-page; got.err != context.Canceled {
+		t.Errorf("a question has no outcome: %v", got.err)
+	}
 	a.close(0, "")
 	if got := <-plain; !errors.Is(got.err, client.ErrUnknown) {
 		t.Errorf("%+v", got)

@@ -143,8 +143,16 @@ func TestRefusedJoins(t *testing.T) {
 	r = expect[*codec.Join](b)
 	b.ok(r.ID, joinedAt(r))
 	b.event("chat", 1)
-	next[*client.Event](t, room)
+	b.say(&codec.Ping{})
+	expect[*codec.Pong](b)
 	b.close(0, "")
+	d, _ := s.greet(func(w *codec.Welcome) {
+		w.Rooms[0] = codec.WelcomeRoom{Room: "chat", Err: codec.Retry(codec.CodeUnavailable, codec.ScopeRoom, time.Hour, "no")}
+	})
+	next[*client.Event](t, room)
+	d.say(&codec.Ping{})
+	expect[*codec.Pong](d) // and no join before the hour is over
+	d.close(0, "")
 	s.greet(func(w *codec.Welcome) {
 		w.Rooms[0] = codec.WelcomeRoom{Room: "chat", Err: refusal(codec.CodeForbidden)}
 	})
@@ -209,6 +217,7 @@ func TestLeaving(t *testing.T) {
 	j := expect[*codec.Join](a)
 	a.event("chat", 2)
 	a.event("chat", 0)
+	a.say(&codec.Left{Room: "chat", Reason: codec.LeftKicked})
 	a.ok(l.ID, &codec.LeaveResult{Room: "chat"})
 	a.ok(j.ID, &codec.JoinResult{Room: "chat", Position: codec.Position{Epoch: "ep", Offset: 2}})
 	a.event("chat", 3)

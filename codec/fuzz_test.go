@@ -94,6 +94,7 @@ func fuzzDecode(t *testing.T, c Codec, message []byte) {
 		t.Fatalf("%d requests", len(list))
 	}
 	checkRequest(t, list[0])
+	fuzzRequest(t, list[0])
 	if gateVerdict(c, message).malformed {
 		t.Error("a malformed message was decoded")
 	}
@@ -124,6 +125,20 @@ func fuzzDocument(t *testing.T, d Document) {
 		}
 		if p.Codec() == JSON && !bytes.Equal(p.Append(nil, again), text) {
 			t.Errorf("%q became %q", text, p.Append(nil, again))
+		}
+	}
+}
+
+// fuzzRequest: what a client would write for it is read as the same, in both codecs.
+func fuzzRequest(t *testing.T, r Request) {
+	if _, isFault := r.(*Fault); isFault {
+		return
+	}
+	for _, c := range []Codec{JSON, Msgpack} {
+		encoded := AppendRequest(nil, c, r)
+		again, err := decodeOne(c, encoded)
+		if err != nil || !sameRequest(r, again) {
+			t.Errorf("%+v became %+v by %q, %v", r, again, encoded, err)
 		}
 	}
 }
