@@ -21,37 +21,42 @@ import (
 // and it is in exactly the rooms that its hello names.
 func TestResumeKeepsTheSession(t *testing.T) {
 	for _, in := range bothCodecs {
-		d := deploy(t)
-		e := d.node(t, "one", &faults{}, nil)
-		c := dial(t, e, in, memory.Options{})
-		w := c.hello("acme/alice", "chat:1", "chat:2")
-		if w["resumed"] != false || fmt.Sprint(w["resume_ttl_ms"]) != "300000" {
-			t.Fatalf("%v: first welcome: %v", in, w)
+		synctest.Test(t, func(t *testing.T) { keepsTheSession(t, in) })
+	}
+}
+
+func keepsTheSession(t *testing.T, in codec.Codec) {
+	d := deploy(t)
+	e := d.node(t, "one", &faults{}, nil)
+	c := dial(t, e, in, memory.Options{})
+	w := c.hello("acme/alice", "chat:1", "chat:2")
+	if w["resumed"] != false || fmt.Sprint(w["resume_ttl_ms"]) != "300000" {
+		t.Fatalf("%v: first welcome: %v", in, w)
+	}
+	id, epoch := w["session"], w.at("rooms.0.ok.epoch")
+	tokens := map[any]bool{w["resume"]: true}
+	for generation := uint64(2); generation < 6; generation++ {
+		c.cut()
+		e.publish(t, "acme", "chat:1", "message", generation)
+		e.publish(t, "acme", "chat:2", "message", generation)
+		c, w = resume(t, e, in, "acme/alice", w["resume"],
+			fmt.Sprintf(`{"room":"chat:1","epoch":%q,"offset":%d}`, epoch, generation-2))
+		if w["resumed"] != true || w["session"] != id || w.at("rooms.0.ok.recovered") != true {
+			t.Fatalf("%v: welcome: %v", in, w)
 		}
-		id, epoch := w["session"], w.at("rooms.0.ok.epoch")
-		tokens := map[any]bool{w["resume"]: true}
-		for generation := uint64(2); generation < 6; generation++ {
-			c.cut()
-			e.publish(t, "acme", "chat:1", "message", generation)
-			e.publish(t, "acme", "chat:2", "message", generation)
-			c, w = resume(t, e, in, "acme/alice", w["resume"],
-				fmt.Sprintf(`{"room":"chat:1","epoch":%q,"offset":%d}`, epoch, generation-2))
-			if w["resumed"] != true || w["session"] != id || w.at("rooms.0.ok.recovered") != true {
-				t.Fatalf("%v: welcome: %v", in, w)
-			}
-			if w["resume"] == nil || tokens[w["resume"]] {
-				t.Errorf("%v: the same token again", in)
-			}
-			tokens[w["resume"]] = true
-			if o, found := d.holder("acme", fmt.Sprint(id)); !found || o.Node != "one" || o.Generation != generation {
-				t.Errorf("%v: held by %v %v, want generation %d", in, o, found, generation)
-			}
-			if f := c.next(); f["room"] != "chat:1" || f.offset() != generation-1 {
-				t.Errorf("%v: after the welcome: %v", in, f)
-			}
-			if r, before := c.ask(`{"t":"leave","room":"chat:2"}`); r.at("err.code") != "not_joined" || len(before) > 0 {
-				t.Errorf("%v: in a room that was not named: %v, before it %v", in, r, before)
-			}
+		if w["resume"] == nil || tokens[w["resume"]] {
+			t.Errorf("%v: the same token again", in)
+		}
+		tokens[w["resume"]] = true
+		synctest.Wait()
+		if o, found := d.holder("acme", fmt.Sprint(id)); !found || o.Node != "one" || o.Generation != generation {
+			t.Errorf("%v: held by %v %v, want generation %d", in, o, found, generation)
+		}
+		if f := c.next(); f["room"] != "chat:1" || f.offset() != generation-1 {
+			t.Errorf("%v: after the welcome: %v", in, f)
+		}
+		if r, before := c.ask(`{"t":"leave","room":"chat:2"}`); r.at("err.code") != "not_joined" || len(before) > 0 {
+			t.Errorf("%v: in a room that was not named: %v, before it %v", in, r, before)
 		}
 	}
 }
@@ -92,7 +97,7 @@ func TestResumeTokenThatIsNotTakenTouchesNothing(t *testing.T) {
 		{"made up", "acme/alice", func(string, string, string) string { return "gibberish" }, "invalid"},
 		{"huge", "acme/alice", func(string, string, string) string { return strings.Repeat("A", 50<<10) }, "invalid"},
 	} {
-		for _, in := range bothCodecs {
+		attempt := func(t *testing.T, in codec.Codec) {
 			d := deploy(t)
 			log := &journal{}
 			e := d.node(t, "one", &faults{}, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
@@ -116,6 +121,7 @@ func TestResumeTokenThatIsNotTakenTouchesNothing(t *testing.T) {
 			if f := owner.next(); f.t() != "event" || f.offset() != 1 {
 				t.Errorf("%s: the owner gets %v", c.name, f)
 			}
+			synctest.Wait()
 			if o, _ := d.holder("acme", session); o.Generation != 2 {
 				t.Errorf("%s: generation %d", c.name, o.Generation)
 			}
@@ -128,6 +134,9 @@ func TestResumeTokenThatIsNotTakenTouchesNothing(t *testing.T) {
 			if _, again := resume(t, e, in, "acme/alice", own); again["resumed"] != true || again["session"] != session {
 				t.Errorf("%s: the owner does not get back: %v", c.name, again)
 			}
+		}
+		for _, in := range bothCodecs {
+			synctest.Test(t, func(t *testing.T) { attempt(t, in) })
 		}
 	}
 	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {

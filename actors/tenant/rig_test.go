@@ -187,10 +187,19 @@ func (w *world) post(name, msg string) backpressure.Outcome {
 // attach starts a session, or says why not.
 func (w *world) attach(subject string) (*straw, *codec.Error) {
 	w.t.Helper()
+	return w.replace(subject, nil)
+}
+
+// replace is attach for a session that takes the place of old.
+func (w *world) replace(subject string, old *straw) (*straw, *codec.Error) {
+	w.t.Helper()
 	s := w.straw("session " + subject)
 	s.subject = subject
 	done := make(chan *codec.Error, 1)
 	a := &message.Attach{Session: s, Done: func(err *codec.Error) { done <- err }}
+	if old != nil {
+		a.Replaces = old
+	}
 	if o := w.tenant.Attach(a); !o.Took() {
 		w.t.Fatalf("attach: %v", o)
 	}

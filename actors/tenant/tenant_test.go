@@ -146,6 +146,67 @@ func TestMaxSessions(t *testing.T) {
 	})
 }
 
+// A session that takes the place of one of this tenant is not one more, whether the
+// earlier has ended already or not, and however often it happens.
+func TestTakeoverDoesNotCountTwice(t *testing.T) {
+	limits := roomy
+	limits.MaxSessions = 2
+	play(t, limits, func(w *world) {
+		a, _ := w.attach("a")
+		if _, err := w.attach("b"); err != nil {
+			t.Fatal(err)
+		}
+		first := a
+		for range 3 {
+			next, err := w.replace("a", a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a = next
+		}
+		if _, err := w.attach("c"); err == nil || err.Code != codec.CodeQuotaExceeded {
+			t.Errorf("a third: %v", err)
+		}
+		first.context.Self().Stop() // it was taken over: its end makes no place
+		synctest.Wait()
+		if _, err := w.attach("c"); err == nil {
+			t.Error("the end of one that did not count has made a place")
+		}
+		if _, err := w.replace("a", first); err == nil { // which has ended: one more
+			t.Error("a takeover of one that has ended does not count")
+		}
+		w.said()
+		done := make(chan int, 1)
+		w.tenant.Disconnect(&message.Disconnect{Cause: codec.CauseNormal, Done: func(n int) { done <- n }})
+		if n := <-done; n != 2 {
+			t.Errorf("disconnected %d, of 2 that count", n)
+		}
+		a.context.Self().Stop()
+		synctest.Wait()
+		if _, err := w.attach("c"); err != nil {
+			t.Errorf("in the place of one that counted: %v", err)
+		}
+	})
+}
+
+// The tenant waits for those that were taken over, as for any session.
+func TestCloseWaitsForWhoWasTakenOver(t *testing.T) {
+	play(t, roomy, func(w *world) {
+		a, _ := w.attach("a")
+		b, _ := w.replace("a", a)
+		w.tenant.Close()
+		b.context.Self().Stop()
+		w.said()
+		select {
+		case <-w.tenant.Ending():
+			t.Error("the tenant does not wait for the one that was taken over")
+		default:
+		}
+		a.context.Self().Stop()
+		<-w.tenant.Ending()
+	})
+}
+
 func TestDisconnectBySubject(t *testing.T) {
 	play(t, roomy, func(w *world) {
 		for _, subject := range []string{"alice", "alice", "bob"} {
