@@ -48,10 +48,13 @@ func (p *program) dev() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		cfg, err := engineConfig(c, newLogger(p.stderr, c.Log))
+		log := newLogger(p.stderr, c.Log)
+		jwt, err := newJWT(c, log)
 		if err != nil {
 			return err
 		}
+		defer jwt.Close()
+		cfg := engineConfig(c, jwt, log)
 		// A page that is being developed has an origin of its own. What any origin
 		// may do here needs a token, and tokens go to the demo page alone.
 		cfg.Origins = []string{"*"}
@@ -84,7 +87,7 @@ func devConfig(key auth.Key) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Auth.JWT.Keys = []config.Key{{Alg: key.Alg, Secret: string(key.Secret)}}
+	c.Auth.JWT.Keys = []config.Key{{Key: key}}
 	c.Rooms = map[string]config.Room{"*": devRoom()}
 	c.TenantDefaults.SessionRate = config.SessionRate{} // no limit: the page sends bursts
 	return c, nil

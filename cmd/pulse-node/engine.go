@@ -6,19 +6,25 @@ import (
 	"slices"
 
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
 	"github.com/yaza-dev/pulse/engine"
+	"github.com/yaza-dev/pulse/transport/ws"
 )
 
-// engineConfig is the one place where the configuration becomes the engine's.
-func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
+// newJWT makes what verifies tokens. Who runs an engine with it closes it after
+// the engine.
+func newJWT(c *config.Config, log *slog.Logger) (*auth.JWT, error) {
 	jwt := c.Auth.JWT
-	authenticator, err := auth.NewJWT(auth.JWTConfig{
-		Keys: authKeys(c), Issuer: jwt.Issuer, Audience: jwt.Audience, TenantClaim: jwt.TenantClaim, Leeway: jwt.Leeway,
+	return auth.NewJWT(auth.JWTConfig{
+		Keys:   authKeys(c),
+		JWKS:   auth.JWKSConfig{URL: jwt.JWKS.URL, Refresh: jwt.JWKS.Refresh, Logger: log},
+		Issuer: jwt.Issuer, Audience: jwt.Audience, TenantClaim: jwt.TenantClaim, Leeway: jwt.Leeway,
 	})
-	if err != nil {
-		return engine.Config{}, err
-	}
+}
+
+// engineConfig is the one place where the configuration becomes the engine's.
+func engineConfig(c *config.Config, authenticator auth.Authenticator, log *slog.Logger) engine.Config {
 	cfg := engine.Config{
 		Authenticator: authenticator,
 		Limits: engine.Limits{
@@ -50,6 +56,9 @@ func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
 		TenantDefaults:      tenantLimits(c.TenantDefaults),
 		Tenants:             make(map[string]engine.TenantLimits, len(c.Tenants)),
 		Origins:             c.Origins,
+		TrustedProxies:      c.Proxies,
+		Cookie:              c.Auth.Cookie,
+		Compression:         ws.Compression{Enabled: c.Transport.Compression.Enabled, Threshold: int(c.Transport.Compression.Threshold)},
 		RefuseMissingOrigin: !c.AllowMissingOrigin,
 		Logger:              log,
 	}
@@ -62,7 +71,7 @@ func engineConfig(c *config.Config, log *slog.Logger) (engine.Config, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Rooms)) {
 		cfg.Kinds = append(cfg.Kinds, c.Rooms[name].Kind(name))
 	}
-	return cfg, nil
+	return cfg
 }
 
 func tenantLimits(t config.Tenant) engine.TenantLimits {
@@ -74,18 +83,30 @@ func tenantLimits(t config.Tenant) engine.TenantLimits {
 		QueueBytes:   int64(t.QueueBytes),
 		HistoryBytes: int64(t.HistoryBytes),
 		ReplayBytes:  int64(t.ReplayBytes),
+		Rate:         backpressure.Rate{Messages: t.Rate.Messages, Bytes: int64(t.Rate.Bytes)},
+		SessionRate:  backpressure.Rate{Messages: t.SessionRate.Messages, Bytes: int64(t.SessionRate.Bytes)},
 	}
-	if t.NewRooms == 0 { // "no limit" here, "the default" there
-		limits.NewRooms = -1
+	unlimited(&limits.NewRooms)
+	for _, r := range []*backpressure.Rate{&limits.Rate, &limits.SessionRate} {
+		unlimited(&r.Messages)
+		unlimited(&r.Bytes)
 	}
 	return limits
 }
 
-// authKeys returns the keys that verify tokens; the first also signs.
+// unlimited turns 0, "no limit" in the configuration and "the default" for the
+// engine, into what the engine calls no limit.
+func unlimited[N int | int64](limit *N) {
+	if *limit == 0 {
+		*limit = -1
+	}
+}
+
+// authKeys returns the keys that verify tokens.
 func authKeys(c *config.Config) []auth.Key {
 	var keys []auth.Key
 	for _, k := range c.Auth.JWT.Keys {
-		keys = append(keys, auth.Key{Alg: k.Alg, ID: k.KID, Secret: []byte(k.Secret)})
+		keys = append(keys, k.Key)
 	}
 	return keys
 }

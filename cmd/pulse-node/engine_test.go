@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
 	"github.com/yaza-dev/pulse/engine"
 )
@@ -19,11 +20,7 @@ func limitsOf(t *testing.T, flags ...config.Flag) engine.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := engineConfig(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
+	return engineConfig(c, nil, slog.New(slog.DiscardHandler))
 }
 
 // Every setting of this build moves exactly one field of the engine's
@@ -34,6 +31,7 @@ func TestEverySettingReachesTheEngine(t *testing.T) {
 		"listen": "node", "internal.listen": "node", "node.drain_timeout": "node",
 		"tls.cert_file": "serve", "tls.key_file": "serve", "log.level": "logger", "log.format": "logger",
 		"origins": "below", "allow_missing_origin": "below",
+		"trusted_proxies": "below", "auth.jwt.jwks.url": "auth", "auth.jwt.jwks.refresh": "auth",
 		"auth.jwt.issuer": "auth", "auth.jwt.audience": "auth", "auth.jwt.tenant_claim": "auth", "auth.jwt.leeway": "auth",
 	}
 	other := map[string]string{ // values that keep the limits between limits
@@ -41,9 +39,12 @@ func TestEverySettingReachesTheEngine(t *testing.T) {
 	}
 	for _, s := range config.Settings() {
 		value := other[s.Path]
-		for _, candidate := range []string{"7", "7s", "7MiB"} {
+		for _, candidate := range []string{"7", "7s", "7MiB", "true"} {
 			if value != "" {
 				break
+			}
+			if candidate == s.Default {
+				continue
 			}
 			if _, err := config.Load(config.Sources{Flags: []config.Flag{{Name: s.Path, Value: candidate}}}); err == nil {
 				value = candidate
@@ -53,7 +54,11 @@ func TestEverySettingReachesTheEngine(t *testing.T) {
 			continue // a setting of a later build, or not the engine's
 		}
 		changed := limitsOf(t, config.Flag{Name: s.Path, Value: value})
-		n := differences(base.Limits, changed.Limits) + differences(base.TenantDefaults, changed.TenantDefaults)
+		n := differences(base.Limits, changed.Limits) + differences(base.TenantDefaults, changed.TenantDefaults) +
+			differences(base.Compression, changed.Compression)
+		if changed.Cookie != base.Cookie {
+			n++
+		}
 		if n != 1 {
 			t.Errorf("%s=%s moves %d fields", s.Path, value, n)
 		}
@@ -84,7 +89,7 @@ func TestWhatTokensMustSayReachesTheAuthenticator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := engineConfig(c, slog.New(slog.DiscardHandler))
+	jwt, err := newJWT(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,16 +109,25 @@ func TestWhatTokensMustSayReachesTheAuthenticator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := cfg.Authenticator.Authenticate(t.Context(), auth.Credentials{Token: token})
+		id, err := jwt.Authenticate(t.Context(), auth.Credentials{Token: token})
 		if (err == nil) != tt.ok || tt.ok && id.Leeway != 7*time.Second {
 			t.Errorf("%s: %+v, %v", rule, id, err)
 		}
 	}
 }
 
-func TestNoLimitOnNewRoomsIsTold(t *testing.T) {
-	if got := limitsOf(t, config.Flag{Name: "tenant_defaults.new_rooms", Value: "0"}).TenantDefaults.NewRooms; got != -1 {
-		t.Errorf("NewRooms %d", got)
+func TestNoLimitIsTold(t *testing.T) {
+	d := limitsOf(t, config.Flag{Name: "tenant_defaults.new_rooms", Value: "0"}, config.Flag{Name: "tenant_defaults.session_rate.messages", Value: "0"},
+		config.Flag{Name: "tenant_defaults.session_rate.bytes", Value: "0B"}).TenantDefaults
+	if none := (backpressure.Rate{Messages: -1, Bytes: -1}); d.NewRooms != -1 || d.Rate != none || d.SessionRate != none {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestTrustedProxiesReachTheEngine(t *testing.T) {
+	cfg := limitsOf(t, config.Flag{Name: "trusted_proxies", Value: "10.0.0.0/8,fd00::/8"})
+	if fmt.Sprint(cfg.TrustedProxies) != "[10.0.0.0/8 fd00::/8]" {
+		t.Errorf("%v", cfg.TrustedProxies)
 	}
 }
 

@@ -28,15 +28,16 @@ func (p *program) serve() *cobra.Command {
 			return err
 		}
 		log := newLogger(p.stderr, c.Log)
-		if len(c.Auth.JWT.Keys) == 0 {
+		if len(c.Auth.JWT.Keys) == 0 && c.Auth.JWT.JWKS.URL == "" {
 			log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
 		}
-		cfg, err := engineConfig(c, log)
+		jwt, err := newJWT(c, log)
 		if err != nil {
 			return err
 		}
+		defer jwt.Close()
 		return p.runNode(cmd.Context(), node{
-			engine:           cfg,
+			engine:           engineConfig(c, jwt, log),
 			listen:           c.Listen,
 			internal:         c.Internal.Listen,
 			tls:              certificate,

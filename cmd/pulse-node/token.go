@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,8 @@ func (p *program) token() *cobra.Command {
 			return err
 		}
 		keys := authKeys(c)
-		if len(keys) == 0 {
+		signer := slices.IndexFunc(keys, auth.Key.CanSign)
+		if signer < 0 {
 			return config.Faults{{Key: "auth.jwt.keys", Source: file, Problem: "must have a key that can sign"}}
 		}
 		claims := auth.Claims{
@@ -64,7 +66,7 @@ func (p *program) token() *cobra.Command {
 		for _, pattern := range rooms {
 			claims.Grants = append(claims.Grants, auth.Grant{Rooms: pattern, Allow: rights})
 		}
-		token, err := keys[0].Sign(claims)
+		token, err := keys[signer].Sign(claims)
 		if err != nil {
 			return err
 		}

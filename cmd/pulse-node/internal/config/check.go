@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,7 +27,8 @@ func (l *loader) check() {
 	c := l.config
 	l.checkListeners()
 	l.checkLimits()
-	l.checkKeys()
+	l.checkAuth()
+	l.checkProxies()
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		l.fault("tls", l.source("tls"), "must name both cert_file and key_file, or neither")
 	}
@@ -34,9 +36,6 @@ func (l *loader) check() {
 		if err := checkOrigin(origin); err != nil {
 			l.fault(fmt.Sprintf("origins[%d]", i), l.source("origins"), err.Error())
 		}
-	}
-	if c.Auth.JWT.TenantClaim == "" {
-		l.fault("auth.jwt.tenant_claim", l.source("auth.jwt.tenant_claim"), "must name a claim")
 	}
 	for name := range c.Tenants {
 		if path := join("tenants", name); !codec.ValidTenant(name) {
@@ -104,6 +103,18 @@ func (l *loader) checkRooms() {
 	}
 }
 
+func (l *loader) checkProxies() {
+	for i, text := range l.config.TrustedProxies {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || p.Addr().Is4In6() {
+			l.fault(fmt.Sprintf("trusted_proxies[%d]", i), l.source("trusted_proxies"),
+				fmt.Sprintf("%q must be a CIDR, such as 10.0.0.0/8, 192.0.2.1/32 or fd00::/8", text))
+			continue
+		}
+		l.config.Proxies = append(l.config.Proxies, p)
+	}
+}
+
 var errOrigin = errors.New(`must be scheme://host or scheme://host:port, exactly, such as https://app.example.com`)
 
 // checkOrigin wants what a browser sends: a scheme and a host, and nothing else.
@@ -125,31 +136,3 @@ func isPort(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return err == nil && n > 0
 }
-
-// checkKeys gives every key its secret.
-func (l *loader) checkKeys() {
-	keys := l.config.Auth.JWT.Keys
-	seen := map[string]bool{}
-	for i := range keys {
-		k := &keys[i]
-		path := fmt.Sprintf("auth.jwt.keys[%d]", i)
-		if _, given := l.sources[join(path, "alg")]; !given {
-			l.fault(join(path, "alg"), l.source(path), "must be given: HS256")
-		}
-		if k.KID != "" && seen[k.KID] {
-			l.fault(join(path, "kid"), l.source(path), fmt.Sprintf("%q is another key's; each kid must be given once", k.KID))
-		}
-		seen[k.KID] = true
-		secret, err := l.secret(*k)
-		if err == nil && len(secret) < minSecret {
-			err = fmt.Errorf("its secret has %d bytes; must have at least %d", len(secret), minSecret)
-		}
-		if err != nil {
-			l.fault(path, l.source(path), err.Error())
-		}
-		k.Secret = string(secret)
-	}
-}
-
-// minSecret is the least size of a symmetric key: that of the hash.
-const minSecret = 32

@@ -16,10 +16,12 @@ type field struct {
 
 // fields returns the settings directly under v, a struct of the schema.
 func fields(v reflect.Value, path string) []field {
-	list := make([]field, v.NumField())
-	for i := range list {
+	list := make([]field, 0, v.NumField())
+	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
-		list[i] = field{path: join(path, tag.Get("key")), tag: tag, value: v.Field(i)}
+		if key, ok := tag.Lookup("key"); ok {
+			list = append(list, field{path: join(path, key), tag: tag, value: v.Field(i)})
+		}
 	}
 	return list
 }

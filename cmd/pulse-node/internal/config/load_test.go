@@ -57,7 +57,7 @@ func TestDocumentedSettingsAreTheDefaults(t *testing.T) {
 	}
 	got := mustLoad(t, documented(t), nil)
 	// An empty list or map in the file is the same as none.
-	got.Rooms, got.Tenants, got.Auth.JWT.Keys, got.Origins = nil, nil, nil, nil
+	got.Rooms, got.Tenants, got.Auth.JWT.Keys, got.Origins, got.TrustedProxies = nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(got, defaults) {
 		t.Errorf("documented\n%+v\nbuilt in\n%+v", got, defaults)
 	}
@@ -146,7 +146,7 @@ func TestForeignVariablesAreNoFault(t *testing.T) {
 		"PULSE_JWT_KEY=0123456789abcdef0123456789abcdef",
 	}
 	c := mustLoad(t, "auth: { jwt: { keys: [ { alg: HS256, secret_env: PULSE_JWT_KEY } ] } }", environ)
-	if c.Auth.JWT.Keys[0].Secret != "0123456789abcdef0123456789abcdef" {
+	if string(c.Auth.JWT.Keys[0].Key.Secret) != "0123456789abcdef0123456789abcdef" {
 		t.Errorf("keys %+v", c.Auth.JWT.Keys)
 	}
 }
@@ -157,7 +157,7 @@ func TestSecretFileIsRawButForOneLineBreak(t *testing.T) {
 		raw: raw, raw + "\n": raw, raw + "\r\n": raw, raw + "\n\n": raw + "\n", raw + " \n": raw + " ", raw + "\r": raw + "\r",
 	} {
 		c := mustLoad(t, "auth: { jwt: { keys: [ { alg: HS256, secret_file: '"+write(t, "key", content)+"' } ] } }", nil)
-		if got := c.Auth.JWT.Keys[0].Secret; got != want {
+		if got := string(c.Auth.JWT.Keys[0].Key.Secret); got != want {
 			t.Errorf("%q gives %q, want %q", content, got, want)
 		}
 	}

@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"net/netip"
+	"time"
+
+	"github.com/yaza-dev/pulse/auth"
+)
 
 // Config is everything that pulse-node can be told. A field's tags:
 //
@@ -14,6 +19,8 @@ import "time"
 //	inherit  the path whose values stand for what an entry of the map leaves out
 //	doc      what it is
 //
+// A field without a key is no setting: Load makes it of those that are.
+//
 // Names of maps and entries of lists of objects live in the file only; all else
 // may come from the environment and from flags too.
 type Config struct {
@@ -21,7 +28,7 @@ type Config struct {
 	TLS                TLS      `key:"tls"`
 	Origins            []string `key:"origins" doc:"accepted besides same-origin: scheme://host[:port]"`
 	AllowMissingOrigin bool     `key:"allow_missing_origin" default:"true" doc:"clients that are no browsers"`
-	TrustedProxies     []string `key:"trusted_proxies" later:"*" doc:"CIDRs whose X-Forwarded headers are believed"`
+	TrustedProxies     []string `key:"trusted_proxies" doc:"CIDRs whose X-Forwarded headers are believed"`
 
 	Internal       Internal          `key:"internal"`
 	Auth           Auth              `key:"auth"`
@@ -36,6 +43,8 @@ type Config struct {
 	DeploymentKeyFile string    `key:"deployment_key_file" later:"*" doc:"seals resume tokens"`
 	Log               Log       `key:"log"`
 	Telemetry         Telemetry `key:"telemetry"`
+
+	Proxies []netip.Prefix // what TrustedProxies come to
 }
 
 // TLS of the public listener; both files or none.
@@ -52,13 +61,13 @@ type Internal struct {
 
 // Auth says how clients are known.
 type Auth struct {
-	Cookie string `key:"cookie" later:"*" doc:"name of a cookie that holds a token"`
+	Cookie string `key:"cookie" doc:"name of a cookie that holds a token"`
 	JWT    JWT    `key:"jwt"`
 }
 
 // JWT says which tokens are accepted.
 type JWT struct {
-	Keys        []Key         `key:"keys" doc:"that verify tokens; the first also signs"`
+	Keys        []Key         `key:"keys" doc:"that verify tokens; the first that can also signs"`
 	JWKS        JWKS          `key:"jwks"`
 	Issuer      string        `key:"issuer" doc:"checked when set"`
 	Audience    string        `key:"audience" doc:"checked when set"`
@@ -68,18 +77,20 @@ type JWT struct {
 
 // JWKS fetches keys.
 type JWKS struct {
-	URL     string        `key:"url" later:"*" doc:"key set to fetch"`
-	Refresh time.Duration `key:"refresh" default:"10m" later:"*" doc:"how often"`
+	URL     string        `key:"url" doc:"key set to fetch"`
+	Refresh time.Duration `key:"refresh" default:"10m" doc:"how often"`
 }
 
 // Key verifies tokens.
 type Key struct {
-	Alg           string `key:"alg" oneof:"HS256 EdDSA" later:"EdDSA" doc:"algorithm"`
+	Alg           string `key:"alg" oneof:"HS256 RS256 ES256 EdDSA" doc:"algorithm"`
 	KID           string `key:"kid" doc:"of the tokens it is for; empty: any"`
-	SecretFile    string `key:"secret_file" doc:"file with the secret's raw bytes"`
+	SecretFile    string `key:"secret_file" doc:"file with the secret: raw bytes for HS256, a private key as PEM for the others"`
 	SecretEnv     string `key:"secret_env" doc:"environment variable with the secret"`
 	Secret        string `key:"secret" secret:"true" doc:"the secret itself"`
-	PublicKeyFile string `key:"public_key_file" later:"*" doc:"PEM"`
+	PublicKeyFile string `key:"public_key_file" doc:"public key as PEM, for all but HS256"`
+
+	Key auth.Key // what they come to
 }
 
 // Transport is what holds for every connection.
@@ -99,8 +110,8 @@ type Transport struct {
 
 // Compression of messages.
 type Compression struct {
-	Enabled   bool `key:"enabled" default:"false" later:"*" doc:"offer permessage-deflate"`
-	Threshold Size `key:"threshold" default:"1KiB" later:"*" doc:"smallest message to compress"`
+	Enabled   bool `key:"enabled" default:"false" doc:"offer permessage-deflate"`
+	Threshold Size `key:"threshold" default:"1KiB" doc:"smallest message to compress"`
 }
 
 // Session bounds one session.
@@ -146,14 +157,14 @@ type Tenant struct {
 
 // Rate of all clients of a tenant.
 type Rate struct {
-	Messages int  `key:"messages" default:"0" zero:"no limit" later:"*" doc:"of the tenant's clients, a second"`
-	Bytes    Size `key:"bytes" default:"0B" zero:"no limit" later:"*" doc:"of the tenant's clients, a second"`
+	Messages int  `key:"messages" default:"0" zero:"no limit" doc:"of the tenant's clients, a second"`
+	Bytes    Size `key:"bytes" default:"0B" zero:"no limit" doc:"of the tenant's clients, a second"`
 }
 
 // SessionRate of one session.
 type SessionRate struct {
-	Messages int  `key:"messages" default:"100" zero:"no limit" later:"*" doc:"of one session, a second"`
-	Bytes    Size `key:"bytes" default:"1MiB" zero:"no limit" later:"*" doc:"of one session, a second"`
+	Messages int  `key:"messages" default:"100" zero:"no limit" doc:"of one session, a second"`
+	Bytes    Size `key:"bytes" default:"1MiB" zero:"no limit" doc:"of one session, a second"`
 }
 
 // Room declares one kind of rooms.

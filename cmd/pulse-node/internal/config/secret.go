@@ -7,17 +7,23 @@ import (
 	"os"
 )
 
-// secret reads the raw bytes of k's secret from the one place that names it.
-func (l *loader) secret(k Key) ([]byte, error) {
+// material reads the raw bytes of k's key from the one place that names it.
+func (l *loader) material(k Key) ([]byte, error) {
 	given := 0
-	for _, s := range []string{k.SecretFile, k.SecretEnv, k.Secret} {
+	for _, s := range []string{k.SecretFile, k.SecretEnv, k.Secret, k.PublicKeyFile} {
 		if s != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		return nil, errors.New("must have exactly one of secret_file, secret_env, secret")
+		return nil, errors.New("must have exactly one of secret_file, secret_env, secret, public_key_file")
+	case k.PublicKeyFile != "":
+		text, err := os.ReadFile(k.PublicKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("public_key_file: %w", err)
+		}
+		return text, nil
 	case k.SecretFile != "":
 		text, err := os.ReadFile(k.SecretFile)
 		if err != nil {
