@@ -38,14 +38,27 @@
 //
 // # Members
 //
-//	          ┌────────── queue full ─────────┐
+//	          ┌────── queue or window full ───┐
 //	join ─▶ live                            behind(position) ◀─ join with a position
 //	          └◀── a batch reached the head ──┘──▶ position no longer kept: reset, live
 //
 // A member that is behind is fed as its queue drains: from the window if it
 // reaches down far enough, else from one read of the broker at a time, whose
-// page serves all who wait. Replay after a join, resume and catching up are this
-// one mechanism.
+// page serves all who wait. A member that has to acknowledge events is behind
+// while its window of them is full, and wants more when it acknowledges. Replay
+// after a join, resume, catching up and redelivery are this one mechanism.
+//
+// # Presence
+//
+// In a kind with presence every member is in the roster (pure), by session, and
+// stays for the grace when its connection is lost; the roster says by subject what
+// the bridge is to be told. The view (pure) is what the bridge tells of all nodes: a
+// list within the kind's limit, else a number. Its moves are gathered in a log, from
+// which each member is told what has changed since the mark that it knows, or is
+// given the whole list when that is no place in the log: because its queue had no
+// place, too much has changed, or the bridge began anew. Frames are made once for
+// each mark. A join that wants to see the others is answered when the view shows it
+// itself; where the bridge does not answer, without members, and told later.
 //
 // # Who runs what, and what bounds it
 //
@@ -56,5 +69,7 @@
 // the head is remembered and the rest is read); the window by the kind's history
 // and the tenant's replay_bytes; publishes on their way to the broker by the
 // mailbox's items, and commands under way by the same number; timers by MaxTimers,
-// work by MaxWork and the tenant's share of the blocking pool.
+// work by MaxWork and the tenant's share of the blocking pool; members present by
+// the tenant's queue_bytes, what is shown of them by the kind's limit and a frame,
+// what arrives of them and what is yet to be told by numbers beside their code.
 package room

@@ -11,6 +11,9 @@
 // the process loses everything: an accepted event is in this memory and nowhere
 // else.
 //
+// Presence counts one node's members by itself, with everything that
+// bridge.Presence promises: see there.
+//
 // # How it works
 //
 // One lock per tenant guards its topics and is held for the bookkeeping alone,
