@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,6 +66,29 @@ func TestStatusFollowsTheBridge(t *testing.T) {
 	broker.Set(bridge.Health{State: bridge.Up})
 	told(true, nil)
 	untold()
+}
+
+// Readiness says that the node works with a restriction, why and since when, and
+// takes it out of no balancer.
+func TestReadyzSaysWhatAils(t *testing.T) {
+	broker := bridgetest.NewAiling(membridge.New(membridge.Config{}))
+	t.Cleanup(broker.Close)
+	e := start(t, func(c *Config) { c.Broker = broker })
+	for _, tt := range []struct {
+		health bridge.Health
+		want   string
+	}{
+		{bridge.Health{State: bridge.Up}, `{"status":"ok"}`},
+		{bridge.Health{State: bridge.Degraded, Why: "it may evict", Since: time.UnixMilli(5000)}, `{"since_ms":5000,"status":"degraded","why":"it may evict"}`},
+		{bridge.Health{State: bridge.Down, Since: time.UnixMilli(7000)}, `{"since_ms":7000,"status":"degraded","why":"bridge down"}`},
+	} {
+		broker.Set(tt.health)
+		w := httptest.NewRecorder()
+		e.InternalHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != tt.want {
+			t.Errorf("%v: %d %s, want %s", tt.health.State, w.Code, got, tt.want)
+		}
+	}
 }
 
 // A client that reads nothing is told the latest when it reads, however often it

@@ -17,7 +17,9 @@
 // Inbound: the mailbox; the reader goroutine that finds it full waits, so that
 // TCP slows the client down. Outbound: mailbox.Outbound, drained on the same
 // task after the inbound batch. Both are bounded, and a full socket holds up the
-// outbound queue only.
+// outbound queue only. Pages of history and of members come from the bridge, whose
+// answers are replied to where they arrive; they count against the outbound queue
+// from when they are asked for.
 //
 // Requests keep their order up to the room's mailbox. A membership is known by a
 // slot and a generation that rises with every join and leave, so that nothing of

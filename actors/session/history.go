@@ -28,10 +28,7 @@ func (s *Session) history(r *codec.History) *codec.Error {
 	if err := s.within(r); err != nil {
 		return err
 	}
-	// A page may be as large as a frame, and comes beside what the queue is bounded
-	// by: so there must be place for all that are under way.
-	if s.out.Waiting()+int(s.pages.Add(1))*s.cfg.Limits.MaxFrameBytes > s.cfg.Out.Bytes {
-		s.pages.Add(-1)
+	if !s.beginPage() {
 		return errUnread
 	}
 	q := &historyQuery{s: s, topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, asked: *r}
@@ -40,6 +37,24 @@ func (s *Session) history(r *codec.History) *codec.Error {
 		Bytes: s.cfg.Limits.MaxFrameBytes + r.Limit*eventRest,
 	}, q.read)
 	return nil
+}
+
+// beginPage says whether a page more may be asked for. A reply is taken past the
+// queue's bounds, and a page may be as large as a frame: so there must be place for
+// all that are under way, endPage by endPage.
+func (s *Session) beginPage() bool {
+	if s.out.Waiting()+int(s.pages.Add(1))*s.cfg.Limits.MaxFrameBytes > s.cfg.Out.Bytes {
+		s.pages.Add(-1)
+		return false
+	}
+	return true
+}
+
+// endPage queues the reply with the page, or with why there is none; callable by
+// anyone.
+func (s *Session) endPage(reply *codec.Reply) {
+	s.out.Reply(nil, backpressure.Control, codec.NewFrame(reply), mailbox.Seat{}, false)
+	s.pages.Add(-1)
 }
 
 // historyQuery is a request under way. Its methods are the bridge's, on any
@@ -94,6 +109,5 @@ func (q *historyQuery) answer(ok *codec.HistoryResult, err *codec.Error) {
 	if err == nil {
 		reply.OK = ok
 	}
-	q.s.out.Reply(nil, backpressure.Control, codec.NewFrame(reply), mailbox.Seat{}, false)
-	q.s.pages.Add(-1)
+	q.s.endPage(reply)
 }

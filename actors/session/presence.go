@@ -1,9 +1,7 @@
 package session
 
 import (
-	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/auth"
-	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -25,6 +23,9 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 	if !kind.Presence {
 		return errNoPresence
 	}
+	if !s.beginPage() {
+		return errUnread
+	}
 	id, room, most := r.ID, r.Room, s.cfg.Limits.MaxFrameBytes-resultRoom
 	topic := codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: room}
 	s.cfg.Presence.List(topic, r.After, r.Limit, func(p bridge.MemberPage, err *codec.Error) {
@@ -32,7 +33,7 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 		if err == nil {
 			reply.OK = presenceResult(room, p, most)
 		}
-		s.out.Reply(nil, backpressure.Control, codec.NewFrame(reply), mailbox.Seat{}, false)
+		s.endPage(reply)
 	})
 	return nil
 }
