@@ -11,8 +11,10 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/transport"
 )
@@ -29,6 +31,7 @@ type exchange struct {
 // serveHTTP adds what clients may ask over HTTP.
 func (e *Engine) serveHTTP(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/rooms/{room}/publish", serve(e, "publish", (*exchange).publish))
+	mux.HandleFunc("POST /v1/rooms/{room}/commands/{name}", serve(e, "command", (*exchange).command))
 	mux.HandleFunc("GET /v1/negotiate", e.negotiate)
 	mux.HandleFunc("OPTIONS /v1/", e.preflight)
 }
@@ -38,7 +41,7 @@ func (e *Engine) serveHTTP(mux *http.ServeMux) {
 func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Context, R) (codec.Result, *codec.Error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{e: e, r: r}
-		ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Limits.HandshakeTimeout)
+		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		stop := context.AfterFunc(e.staying, cancel)
 		defer stop()
@@ -60,7 +63,7 @@ func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Cont
 func (x *exchange) admit(w http.ResponseWriter) *codec.Error {
 	w.Header().Set("Cache-Control", "no-store")
 	if x.e.closing.Load() {
-		return codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+		return errLeaving
 	}
 	if err := x.e.admission.judge(x.r); err != nil {
 		return err
@@ -114,6 +117,8 @@ func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.
 
 // identify asks who the client is.
 func (x *exchange) identify(ctx context.Context) *codec.Error {
+	ctx, cancel := context.WithTimeout(ctx, x.e.cfg.Limits.HandshakeTimeout)
+	defer cancel()
 	cr := x.e.credentials(x.r)
 	if cr.Source == auth.None {
 		return codec.NewError(codec.CodeUnauthenticated, "credentials are missing")
@@ -206,13 +211,14 @@ func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result,
 		}
 		p.Expires = time.Now().Add(r.TTL)
 	}
-	o, err := x.e.post(topic, kind, p)
-	switch {
-	case err != nil:
-		return nil, codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
-	case !o.Took():
-		return nil, message.Refusal(o, codec.ScopeRoom)
+	if err := x.within(r); err != nil {
+		return nil, err
 	}
+	if err := x.post(topic, kind, policy.Lane, p.Item(x.e.coalesce, x.e.pool.Now())); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTime)
+	defer cancel()
 	select {
 	case a := <-w:
 		if a.err != nil {
@@ -223,6 +229,22 @@ func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result,
 	case <-ctx.Done():
 		return nil, message.Unavailable(codec.ScopeRoom) // not known to be published
 	}
+}
+
+// publishTime is how long a client waits to be told what became of its event.
+const publishTime = 10 * time.Second
+
+var errLeaving = codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+
+// post puts a message into a room's mailbox.
+func (x *exchange) post(topic codec.Topic, kind *message.Policy, lane backpressure.Lane, it mailbox.Item) *codec.Error {
+	switch o, err := x.e.post(topic, kind, lane, it); {
+	case err != nil:
+		return errLeaving
+	case !o.Took():
+		return message.Refusal(o, codec.ScopeRoom)
+	}
+	return nil
 }
 
 var errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this")

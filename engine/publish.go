@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
@@ -125,11 +126,11 @@ func (e *Engine) offer(ev Event, by message.Publisher) (Outcome, error) {
 	if ev.TTL > 0 {
 		p.Expires = time.Now().Add(ev.TTL)
 	}
-	return e.post(topic, kind, p)
+	return e.post(topic, kind, policy.Lane, p.Item(e.coalesce, e.pool.Now()))
 }
 
-func (e *Engine) post(topic codec.Topic, kind *message.Policy, p *message.Publish) (Outcome, error) {
-	it := p.Item(e.coalesce, e.pool.Now())
+// post puts a message into a room's mailbox, making the room if need be.
+func (e *Engine) post(topic codec.Topic, kind *message.Policy, lane backpressure.Lane, it mailbox.Item) (Outcome, error) {
 	for range 3 {
 		n, err := e.tenant(topic.Tenant)
 		if err != nil {
@@ -146,7 +147,7 @@ func (e *Engine) post(topic codec.Topic, kind *message.Policy, p *message.Publis
 			e.forget(n.Tenant) // it is ending: the next is another
 			continue
 		}
-		if o := mb.Post(p.Policy.Lane, it); o != backpressure.Closed {
+		if o := mb.Post(lane, it); o != backpressure.Closed {
 			return o, nil
 		}
 		n.Forget(topic.Room, mb)

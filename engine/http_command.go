@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/scheduler"
+)
+
+// answered is what a command came to.
+type answered struct {
+	ok  *codec.CommandResult
+	err *codec.Error
+}
+
+// caller has place for its one answer.
+type caller chan answered
+
+func (c caller) Answered(_ *scheduler.Turn, _ *message.Command, ok *codec.CommandResult, err *codec.Error) {
+	c <- answered{ok, err}
+}
+
+// command is a client's request to a room's handler, without a session. It is
+// cancelled when the client goes.
+func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result, *codec.Error) {
+	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
+	switch {
+	case !x.identity.Grants.Allows(auth.Command, r.Room):
+		return nil, errForbidden
+	case kind == nil:
+		return nil, errNoKind
+	}
+	by := make(caller, 1)
+	now := x.e.pool.Now()
+	c := &message.Command{
+		By: by, Name: r.Name, Data: r.Data, Topic: codec.Topic{Tenant: x.identity.Tenant, Room: r.Room},
+		Subject: x.identity.Subject, DedupKey: r.DedupKey, Window: kind.DedupWindow,
+		Codec: x.codec, MaxResult: x.e.cfg.Limits.MaxFrameBytes - answerRest,
+	}
+	if c.Window <= 0 {
+		c.DedupKey = ""
+	}
+	wait := commandTime
+	if r.HasDeadline {
+		wait = min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
+	}
+	if wait <= 0 {
+		return nil, errNoTime
+	}
+	c.Deadline = now + int64(wait)
+	if err := x.post(c.Topic, kind, backpressure.Interactive, c.Item()); err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case a := <-by:
+		return a.ok, a.err
+	case <-timer.C:
+		c.Gone()
+		return nil, errNoTime
+	case <-ctx.Done():
+		c.Gone()
+		return nil, message.Unavailable(codec.ScopeRoom)
+	}
+}
+
+const (
+	// commandTime is how long a command without a deadline of its own may take.
+	commandTime = 30 * time.Second
+	// answerRest is what an answer holds beside the result of a command.
+	answerRest = 4 << 10
+)
+
+var errNoTime = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
