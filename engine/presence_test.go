@@ -493,6 +493,41 @@ func TestPresenceAgainstWhatIsTrue(t *testing.T) {
 	}
 }
 
+// Many who look, so that a pass over them is in slices, with joins and leaves in
+// between, and more marks than changes are told since.
+func TestPresenceOfManyWhoLook(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		e := withPresence(t, nil)
+		const n = 150
+		var all [n]*onlooker
+		for i := range all {
+			all[i] = watch(t, e, codec.JSON, fmt.Sprintf("acme/m%03d", i), sees)
+		}
+		random := rand.New(rand.NewPCG(1, 5))
+		fulls := 0
+		for range 6 {
+			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			for _, i := range random.Perm(n)[:60] {
+				all[i].request(`{"t":"leave","room":"seen:1"}`)
+				all[i].request(`{"t":"join","room":"seen:1","presence":true,"data":` + fmt.Sprint(random.IntN(3)) + `}`)
+			}
+		}
+		for _, o := range all {
+			fulls += strings.Count(o.look(), "full")
+			if n := len(strings.Fields(o.sees())); n != len(all) {
+				t.Errorf("%s sees %d: %s", o.subject, n, o.sees())
+			}
+			for i := range all {
+				subject := fmt.Sprintf("m%03d", i)
+				if got, want := o.data(subject), all[i].data(subject); got != want {
+					t.Fatalf("%s sees %s with %q, itself with %q", o.subject, subject, got, want)
+				}
+			}
+		}
+		t.Log(fulls, "whole lists")
+	})
+}
+
 // While members are kept for the grace their room is; then nothing of it is left.
 func TestRoomOutlivesItsLostMembers(t *testing.T) {
 	virtual(t, func(t *testing.T) {

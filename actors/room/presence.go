@@ -259,13 +259,18 @@ func (p *presence) release(now int64) {
 	if r.phase != open || r.handler != nil && !r.handler.ready(r.seq.pos) {
 		return
 	}
-	for i := 0; i < len(p.waiting); {
+	for i, served := 0, 0; i < len(p.waiting); {
+		if served == scheduler.Slice {
+			r.mb.Raise(&p.arrivals.signal, presenceTimed)
+			return
+		}
 		m := p.waiting[i]
 		if m.state == joining && !p.informed(m) && !p.away() && now < m.sight.until {
 			i++
 			continue
 		}
 		if m.state == joining {
+			served++
 			r.admit(m)
 		}
 		if i >= len(p.waiting) || p.waiting[i] != m {

@@ -71,11 +71,12 @@ func (p *presence) note(s step) {
 			m.sight.stale = true
 		}
 		p.news = true
-	case p.passing && p.lists != p.view.listed:
-		p.passing, p.news = false, true // who was not served yet will be by the next
+	case !p.view.listed:
+		p.log, p.news = movements{}, true
+		p.passing = p.passing && !p.lists // who was not served yet will be by the next
 	default:
 		p.log.add(s)
-		p.news = p.news || len(s.changes) > 0 || !p.view.listed
+		p.news = p.news || len(s.changes) > 0
 	}
 }
 
