@@ -58,10 +58,11 @@ type connection struct {
 	stays    func() bool // Close is not to close it any more: its session's business
 
 	node    *node
-	record  *record          // of the session, from the attempt to attach it on
-	session *session.Session // nil: before the hello
-	counted bool             // as a session
-	refused bool             // what still comes is not looked at
+	record  *record               // of the session, from the attempt to attach it on
+	session *session.Session      // nil: before the hello
+	counted bool                  // as a session
+	refused bool                  // what still comes is not looked at
+	held    *backpressure.Account // that request.Held is charged to; nil: none is
 	started time.Time
 }
 
@@ -163,17 +164,16 @@ func (c *connection) late() codec.Cause {
 
 // authenticate asks who the client is.
 func (c *connection) authenticate(ctx context.Context, hello *codec.Hello) (*auth.Identity, codec.Cause) {
-	cr := auth.Credentials{
-		Protocol: c.conn.Framing().Protocol.Name(), Token: hello.Token, Source: auth.Hello,
-		Remote: c.request.Remote.String(), Header: c.request.Header,
-	}
-	if cr.Token == "" {
-		cr.Source = auth.None
-		if token, ok := bearer(c.request.Header); ok {
-			cr.Token, cr.Source = token, auth.Bearer
-		}
+	cr := c.e.carried(c.request.Header, c.request.Remote, false)
+	cr.Protocol = c.conn.Framing().Protocol.Name()
+	if hello.Token != "" {
+		cr.Token, cr.Source = hello.Token, auth.Hello
 	}
 	identity, err := c.e.identify(ctx, cr)
+	if cr.Source == auth.Cookie && errors.Is(err, auth.ErrUnauthenticated) { // a bad one counts as none
+		cr.Token, cr.Source = "", auth.None
+		identity, err = c.e.identify(ctx, cr)
+	}
 	switch {
 	case err == nil:
 		return identity, 0
@@ -181,7 +181,7 @@ func (c *connection) authenticate(ctx context.Context, hello *codec.Hello) (*aut
 		return nil, codec.CauseUnauthenticated
 	case err == errCrowded:
 		return nil, codec.CauseOverload
-	case err == errFaulty:
+	case err == errFaulty, err == errUnjudged && ctx.Err() == nil:
 		return nil, codec.CauseInternal
 	}
 	return nil, c.late()
@@ -201,6 +201,9 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		n, err := c.e.tenant(identity.Tenant)
 		if err != nil {
 			return codec.CauseRestart
+		}
+		if !c.hold(n) {
+			return codec.CauseOverload
 		}
 		s := session.New(session.Config{
 			Env: n.sessions, ID: lease.Session, Generation: lease.Generation, Resumed: resumed,
@@ -243,6 +246,24 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 	}
 }
 
+// hold charges the tenant what the connection holds for as long as it lives; false:
+// there is no place for it.
+func (c *connection) hold(n *node) bool {
+	c.release()
+	held := int64(c.request.Held)
+	if held > 0 && n.Queue().Charge(held) {
+		c.held = n.Queue()
+	}
+	return held == 0 || c.held != nil
+}
+
+func (c *connection) release() {
+	if c.held != nil {
+		c.held.Release(int64(c.request.Held))
+		c.held = nil
+	}
+}
+
 // greet ends the handshake: its deadline, and its counting as one that has not
 // said hello.
 func (c *connection) greet() {
@@ -251,13 +272,14 @@ func (c *connection) greet() {
 		c.stays()
 		c.e.wheel.Clear(&c.timer)
 		c.e.admission.leave(c.request.Remote)
-		c.request = transport.Request{Remote: c.request.Remote} // its headers would stay as long as the connection
+		c.request = transport.Request{Remote: c.request.Remote, Held: c.request.Held} // its headers would stay as long as the connection
 	}
 }
 
 // Closed is the end of the connection.
 func (c *connection) Closed(cause codec.Cause) {
 	c.greet()
+	c.release()
 	if c.counted {
 		c.e.sessions.Add(-1)
 	}

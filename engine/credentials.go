@@ -2,6 +2,7 @@ package engine
 
 import (
 	"net/http"
+	"net/netip"
 
 	"github.com/yaza-dev/pulse/auth"
 )
@@ -9,10 +10,16 @@ import (
 // credentials are those that a request carries: a bearer header, else the cookie
 // that the deployment names, where it counts.
 func (e *Engine) credentials(r *http.Request) auth.Credentials {
-	cr := auth.Credentials{Source: auth.None, Remote: address(r).String(), Header: r.Header}
-	if token, ok := bearer(r.Header); ok && token != "" {
+	return e.carried(r.Header, address(r), r.Method == http.MethodGet)
+}
+
+// carried are the credentials in the headers of a request from remote. reads: the
+// request changes nothing and opens nothing.
+func (e *Engine) carried(h http.Header, remote netip.Addr, reads bool) auth.Credentials {
+	cr := auth.Credentials{Source: auth.None, Remote: remote.String(), Header: h}
+	if token, ok := bearer(h); ok && token != "" {
 		cr.Token, cr.Source = token, auth.Bearer
-	} else if token := e.cookie(r); token != "" {
+	} else if token := e.cookie(h, reads); token != "" {
 		cr.Token, cr.Source = token, auth.Cookie
 	}
 	return cr
@@ -20,20 +27,19 @@ func (e *Engine) credentials(r *http.Request) auth.Credentials {
 
 // cookie is the token of the named cookie. A browser sends it whoever's page asks,
 // so it counts only where the page is known: with an Origin, which was accepted
-// before, and for a GET that has none unless the browser says that the page is of
-// another site. Of two cookies of the name neither counts.
-func (e *Engine) cookie(r *http.Request) string {
+// before, and for what only reads and has none unless the browser says that the
+// page is of another site. Of two cookies of the name neither counts.
+func (e *Engine) cookie(h http.Header, reads bool) string {
 	if e.cfg.Cookie == "" {
 		return ""
 	}
-	cookies := r.CookiesNamed(e.cfg.Cookie)
+	cookies := (&http.Request{Header: h}).CookiesNamed(e.cfg.Cookie)
 	if len(cookies) != 1 {
 		return ""
 	}
-	if r.Header.Get("Origin") == "" {
-		upgrade := r.Header.Get("Upgrade") != ""
-		switch site := r.Header.Get("Sec-Fetch-Site"); {
-		case r.Method != http.MethodGet, upgrade, site == "same-site", site == "cross-site":
+	if h.Get("Origin") == "" {
+		switch site := h.Get("Sec-Fetch-Site"); {
+		case !reads, site == "same-site", site == "cross-site":
 			return ""
 		}
 	}

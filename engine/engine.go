@@ -54,6 +54,7 @@ type Engine struct {
 	proxies    proxies
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
+	unjudged   seldom            // has its own lock
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 

@@ -124,16 +124,10 @@ func (x *exchange) identify(ctx context.Context) *codec.Error {
 		return codec.NewError(codec.CodeUnauthenticated, "credentials are missing")
 	}
 	var err error
-	x.identity, err = x.e.identify(ctx, cr)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, auth.ErrUnauthenticated):
-		return codec.NewError(codec.CodeUnauthenticated, "the credentials are not valid")
-	case err == errFaulty:
-		return codec.NewError(codec.CodeInternal, "credentials cannot be verified")
+	if x.identity, err = x.e.identify(ctx, cr); err != nil {
+		return unidentified(err)
 	}
-	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "credentials cannot be verified now")
+	return nil
 }
 
 func (x *exchange) answer(w http.ResponseWriter, ok codec.Result, err *codec.Error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/codec"
@@ -16,12 +17,13 @@ var (
 	errPanicked = errors.New("engine: the program's own code panicked")
 	errNobody   = errors.New("engine: authenticator returned no valid identity")
 	errCrowded  = errors.New("engine: too many authenticators at work")
-	errFaulty   = errors.New("engine: authenticator failed") // how is in the log
+	errFaulty   = errors.New("engine: authenticator is broken")            // how is in the log
+	errUnjudged = errors.New("engine: credentials cannot be verified now") // why is in the log
 )
 
 // identify asks who a client is, on the blocking pool: at most maxHandshakes at
 // once, fair by address. The error is of the credentials (auth.ErrUnauthenticated),
-// of ctx, errCrowded, or errFaulty.
+// of ctx, errCrowded, errUnjudged, or errFaulty.
 func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
 	if err := e.handshakes.Acquire(ctx, cr.Remote); err != nil {
 		return nil, err
@@ -52,11 +54,29 @@ func (e *Engine) authenticate(ctx context.Context, cr auth.Credentials) (*auth.I
 	if err == nil && (id == nil || !codec.ValidTenant(id.Tenant) || !codec.ValidSubject(id.Subject)) {
 		err = errNobody
 	}
-	if err != nil && !errors.Is(err, auth.ErrUnauthenticated) {
-		e.cfg.Logger.Error("authenticator failed", "err", err)
-		err = errFaulty
+	if err == nil || errors.Is(err, auth.ErrUnauthenticated) {
+		return id, err
 	}
-	return id, err
+	if ctx.Err() != context.Canceled { // which strangers, and Close, may cause
+		if n := e.unjudged.due(time.Now()); n > 0 {
+			e.cfg.Logger.Error("authenticator failed", "err", err, "times", n)
+		}
+	}
+	if err == errNobody || err == errPanicked {
+		return nil, errFaulty
+	}
+	return nil, errUnjudged
+}
+
+// unidentified is what a request is answered that identify has failed for.
+func unidentified(err error) *codec.Error {
+	switch {
+	case errors.Is(err, auth.ErrUnauthenticated):
+		return codec.NewError(codec.CodeUnauthenticated, "the credentials are not valid")
+	case err == errFaulty:
+		return codec.NewError(codec.CodeInternal, "credentials cannot be verified")
+	}
+	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "credentials cannot be verified now")
 }
 
 // verify looks at new credentials of a client that is known, on its tenant's share
@@ -82,24 +102,16 @@ func (e *Engine) verify(flow *scheduler.Tenant, cr auth.Credentials, done func(*
 // vouch refuses a request whose bearer header is bad, before its upgrade. Who has a
 // good one is asked again at the hello, which may bring another token.
 func (e *Engine) vouch(r *http.Request) *codec.Error {
-	token, ok := bearer(r.Header)
-	if !ok || token == "" {
+	cr := e.credentials(r)
+	if cr.Source != auth.Bearer {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(e.staying, e.cfg.Limits.HandshakeTimeout)
 	defer cancel()
-	_, err := e.identify(ctx, auth.Credentials{
-		Token: token, Source: auth.Bearer, Remote: address(r).String(), Header: r.Header,
-	})
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, auth.ErrUnauthenticated):
-		return codec.NewError(codec.CodeUnauthenticated, "the bearer token is not valid")
-	case err == errFaulty:
-		return codec.NewError(codec.CodeInternal, "credentials cannot be verified")
+	if _, err := e.identify(ctx, cr); err != nil {
+		return unidentified(err)
 	}
-	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, retryFull, "too many connections have not said hello")
+	return nil
 }
 
 // protect turns a panic of an embedder's code into an error without its value.

@@ -18,7 +18,7 @@ func limited(r backpressure.Rate) backpressure.Rate {
 func (x *exchange) within(r codec.Request) *codec.Error {
 	n, err := x.e.tenant(x.identity.Tenant)
 	if err != nil {
-		return codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+		return errLeaving
 	}
 	if wait := n.meter.Take(time.Unix(0, x.e.pool.Now()), message.Weight(r)); wait > 0 {
 		return codec.Retry(codec.CodeRateLimited, codec.ScopeTenant, wait, "faster than the tenant's clients may be")

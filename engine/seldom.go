@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// seldomEvery is the least time between two lines of a seldom.
+const seldomEvery = 10 * time.Second
+
+// seldom bounds what is logged about something that strangers may cause as often as
+// they like: at once, and then now and then.
+type seldom struct {
+	// guarded by mu
+	mu    sync.Mutex
+	last  time.Time // of the last line
+	times int       // since then
+}
+
+// due counts one more; above 0: a line is due that says so many.
+func (s *seldom) due(now time.Time) (times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times++
+	if !s.last.IsZero() && now.Sub(s.last) < seldomEvery {
+		return 0
+	}
+	times, s.times, s.last = s.times, 0, now
+	return times
+}
