@@ -209,8 +209,8 @@ func TestCommandsEndWithTheirSession(t *testing.T) {
 			})
 			c := join(t, e, "acme/a")
 			other := join(t, e, "acme/b", "desk:1")
-			c.request(`{"t":"command","room":"desk:1","name":"later"}`)
-			c.request(`{"t":"command","room":"desk:1","name":"later","dedup_key":"k"}`)
+			c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000}`)
+			c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000,"dedup_key":"k"}`)
 			plain, keyed := <-contexts, <-contexts
 			c.request(`{"t":"command","room":"desk:1","name":"slow"}`)
 			<-in
@@ -225,7 +225,7 @@ func TestCommandsEndWithTheirSession(t *testing.T) {
 				c.conn.Close(1000)
 			}
 			<-c.conn.Done()
-			<-plain.Done()
+			bounded(t, 10*time.Second, "the command's context", func() { <-plain.Done() })
 			settled(t, "the session has ended", func() bool { return e.Health().Sessions == 1 })
 			close(release)
 			if r, _ := other.ask(`{"t":"publish","room":"desk:1","event":"message","data":1}`); r["ok"] == nil {
