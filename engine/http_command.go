@@ -55,6 +55,9 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 		return nil, err
 	}
 	c.Deadline = now + int64(wait)
+	if err := x.within(r); err != nil {
+		return nil, err
+	}
 	if err := x.post(c.Topic, kind, backpressure.Interactive, c.Item()); err != nil {
 		return nil, err
 	}

@@ -110,9 +110,9 @@ func TestBytesCountAgainstARate(t *testing.T) {
 func TestTenantIsHeldToItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := rated(t, backpressure.Rate{Messages: 2, Bytes: -1}, noRate)
-		overHTTP := func() *httptest.ResponseRecorder {
+		overHTTP := func(what, body string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
-			r := httptest.NewRequest("POST", "/v1/rooms/chat:1/publish", strings.NewReader(`{"event":"message","data":1}`))
+			r := httptest.NewRequest("POST", "/v1/rooms/chat:1/"+what, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Authorization", "Bearer acme/c")
 			e.Handler().ServeHTTP(w, r)
@@ -123,7 +123,7 @@ func TestTenantIsHeldToItsRate(t *testing.T) {
 		a.ask(hi)
 		b.ask(hi)
 		a.ask(hi)
-		if w := overHTTP(); w.Code != 200 {
+		if w := overHTTP("publish", `{"event":"message","data":1}`); w.Code != 200 {
 			t.Fatalf("within the burst: %d %s", w.Code, w.Body)
 		}
 		for _, c := range []*client{a, b} {
@@ -132,8 +132,11 @@ func TestTenantIsHeldToItsRate(t *testing.T) {
 				t.Errorf("beyond it: %v", r)
 			}
 		}
-		if w := overHTTP(); w.Code != 429 || !strings.Contains(w.Body.String(), `"scope":"tenant"`) || !strings.Contains(w.Body.String(), `"retry_after_ms"`) {
-			t.Errorf("over HTTP: %d %s", w.Code, w.Body)
+		for what, body := range map[string]string{"publish": `{"event":"message","data":1}`, "commands/roll": `{}`} {
+			w := overHTTP(what, body)
+			if w.Code != 429 || !strings.Contains(w.Body.String(), `"scope":"tenant"`) || !strings.Contains(w.Body.String(), `"retry_after_ms"`) {
+				t.Errorf("%s over HTTP: %d %s", what, w.Code, w.Body)
+			}
 		}
 		if r, _ := stranger.ask(hi); r["ok"] == nil {
 			t.Errorf("another tenant: %v", r)
