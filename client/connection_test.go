@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
 	"github.com/yaza-dev/pulse/client"
@@ -411,12 +412,23 @@ func TestOddFrames(t *testing.T) {
 			t.Error("nothing")
 		}
 	})
+	t.Run("a message of the other kind", func(t *testing.T) {
+		s := play(t, codec.JSON)
+		start(t, s.url, "alice", nil)
+		a, _ := s.greet(nil)
+		if err := a.ws.Write(soon(t), websocket.MessageBinary, []byte(`{"t":"ping"}`)); err != nil {
+			t.Error(err)
+		}
+		if code := a.closed(); code != -1 {
+			t.Errorf("%d", code)
+		}
+		s.greet(nil)
+	})
 	t.Run("another subprotocol", func(t *testing.T) {
 		s := play(t, codec.Msgpack)
-		c := start(t, s.url, "alice", nil)
-		s.next()
-		for c.Status().Err == nil {
-			time.Sleep(time.Millisecond)
+		start(t, s.url, "alice", nil)
+		if r := <-s.next().sent; r.err == nil {
+			t.Errorf("a server that does not speak the protocol is told %s", r.message)
 		}
 	})
 }
