@@ -203,3 +203,26 @@ func TestJoinsWhilePresenceDoesNotAnswer(t *testing.T) {
 		a.expect("and all is as ever", "-blind")
 	})
 }
+
+// A further session of a member that is there already, with the same data, waits for
+// nothing.
+func TestFurtherSessionsDoNotWaitForPresence(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		own := newPuppetPresence()
+		e := withPresence(t, func(c *Config) { c.Presence = own })
+		watch(t, e, codec.JSON, "acme/a", `,"data":1`)
+		own.set(false, true)
+		for _, c := range []struct {
+			data string
+			wait time.Duration
+		}{{"1", 0}, {"2", time.Second}, {"1", time.Second}} {
+			began := time.Now()
+			o := watch(t, e, codec.JSON, "acme/a", sees+`,"data":`+c.data)
+			told, _ := o.knows()
+			if took := time.Since(began).Round(100 * time.Millisecond); took != c.wait || told != (c.wait == 0) {
+				t.Errorf("data %s: joined after %v, told %v", c.data, took, told)
+			}
+		}
+		own.set(false, false)
+	})
+}
