@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/yaza-dev/pulse/engine"
@@ -20,7 +22,7 @@ type node struct {
 	listen, internal string
 	// spare: where the internal address is taken, any free port will do.
 	spare            bool
-	tls              *tls.Config // nil: plain
+	certificate      *certificate // nil: plain
 	handshakeTimeout time.Duration
 	drainTimeout     time.Duration
 	// around wraps the public handler; nil: nothing.
@@ -54,17 +56,18 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	if n.around != nil {
 		handler = n.around(handler)
 	}
-	servers := [2]*http.Server{
-		n.server(handler, n.tls),
-		n.server(e.InternalHandler(), nil),
+	servers := [2]*http.Server{n.server(handler), n.server(e.InternalHandler())}
+	scheme := "http"
+	if n.certificate != nil {
+		scheme = "https"
+		servers[0].TLSConfig = n.certificate.config()
 	}
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	ended := make(chan error, len(servers))
 	for i, listener := range [2]net.Listener{public, internal} {
 		go func() { ended <- serveOn(servers[i], listener) }()
-	}
-	scheme := "http"
-	if n.tls != nil {
-		scheme = "https"
 	}
 	fmt.Fprintf(p.stdout, "listening public=%s://%s internal=http://%s\n", scheme, reachable(public), reachable(internal))
 	if n.ready != nil {
@@ -73,10 +76,18 @@ func (p *program) runNode(ctx context.Context, n node) error {
 
 	running := len(servers)
 	var broken error
-	select {
-	case <-ctx.Done():
-	case broken = <-ended:
-		running--
+	for serving := true; serving; {
+		select {
+		case <-reload:
+			if n.certificate != nil {
+				n.certificate.reload()
+			}
+		case <-ctx.Done():
+			serving = false
+		case broken = <-ended:
+			running--
+			serving = false
+		}
 	}
 	// The internal listener answers until the very end, so that health can be
 	// watched while the node drains.
@@ -92,10 +103,9 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	return asFailure(err)
 }
 
-func (n node) server(handler http.Handler, tls *tls.Config) *http.Server {
+func (n node) server(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		TLSConfig:         tls,
 		ReadHeaderTimeout: n.handshakeTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,

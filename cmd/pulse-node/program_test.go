@@ -119,7 +119,7 @@ func TestServeRunsUntilItIsToldToEnd(t *testing.T) {
 }
 
 func TestServeWithTLSRefusesOldVersions(t *testing.T) {
-	cert, key, pool := certificate(t)
+	cert, key, pool := newCertificate(t)
 	n := start(t, "serve", "--config", write(t, "pulse.yaml", keys), "--listen=127.0.0.1:0", "--internal.listen=127.0.0.1:0", "--tls.cert_file="+cert, "--tls.key_file="+key)
 	address, ok := strings.CutPrefix(n.public, "https://")
 	if !ok {

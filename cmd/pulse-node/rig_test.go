@@ -125,8 +125,8 @@ func get(t *testing.T, url string) (int, string) {
 	return r.StatusCode, string(text)
 }
 
-// certificate writes a self-signed certificate for 127.0.0.1 and its key.
-func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
+// newCertificate writes a self-signed certificate for 127.0.0.1 and its key.
+func newCertificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
-
 	"github.com/spf13/cobra"
 
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
@@ -23,11 +21,11 @@ func (p *program) serve() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		certificate, err := loadTLS(c.TLS)
+		log := newLogger(p.stderr, c.Log)
+		certificate, err := loadCertificate(c.TLS, log)
 		if err != nil {
 			return err
 		}
-		log := newLogger(p.stderr, c.Log)
 		if len(c.Auth.JWT.Keys) == 0 && c.Auth.JWT.JWKS.URL == "" {
 			log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
 		}
@@ -40,22 +38,10 @@ func (p *program) serve() *cobra.Command {
 			engine:           engineConfig(c, jwt, log),
 			listen:           c.Listen,
 			internal:         c.Internal.Listen,
-			tls:              certificate,
+			certificate:      certificate,
 			handshakeTimeout: c.Transport.HandshakeTimeout,
 			drainTimeout:     c.Node.DrainTimeout,
 		})
 	}
 	return cmd
-}
-
-// loadTLS reads the certificate, or returns nil where none is configured.
-func loadTLS(c config.TLS) (*tls.Config, error) {
-	if c.CertFile == "" {
-		return nil, nil
-	}
-	certificate, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-	if err != nil {
-		return nil, config.Faults{{Key: "tls", Source: c.CertFile + ", " + c.KeyFile, Problem: err.Error()}}
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, nil
 }
