@@ -36,7 +36,9 @@ type Leaver interface {
 
 // Applier follows the room's buffered events: Apply gets each of them once, in
 // order of offset, on every node that has the room, and must do the same with
-// the same events everywhere. It can refuse nothing: the event has happened.
+// the same events everywhere. It can refuse nothing: the event has happened. A timer
+// or work that it asks for is asked for on each node, and again by a handler that is
+// made anew and applies what its snapshot does not have.
 type Applier interface {
 	Apply(ctx *Context, e *Applied)
 }
