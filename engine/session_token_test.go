@@ -356,3 +356,29 @@ func TestRefreshBringsAResumeToken(t *testing.T) {
 		c.cut()
 	})
 }
+
+// However much of the control lane waits before the reply, no room is left before it.
+func TestRefreshIsAnsweredBeforeRoomsAreLeft(t *testing.T) {
+	for _, in := range bothCodecs {
+		synctest.Test(t, func(t *testing.T) {
+			e := start(t, func(c *Config) { c.Kinds = lanes() })
+			c := dial(t, e, in, memory.Options{Window: 64})
+			c.hello("acme/alice", "bulk:1", "interactive:1", "lossy:1")
+			for range 60 { // whose pongs wait for the client to read
+				c.send(`{"t":"ping"}`)
+			}
+			c.send(`{"t":"token","id":7,"token":"acme/alice/[]"}`)
+			synctest.Wait()
+			for left := 0; left < 3; {
+				switch f := c.next(); f.t() {
+				case "left":
+					t.Fatalf("%v: left before the reply: %v", in, f)
+				case "reply":
+					for ; left < 3; left++ {
+						c.until("left")
+					}
+				}
+			}
+		})
+	}
+}
