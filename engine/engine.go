@@ -207,7 +207,7 @@ func (e *Engine) newTenant(name string) *node {
 		Generation: func() uint64 { return e.generations.Add(1) },
 	}
 	n.meter = backpressure.NewMeter(limited(limits.Rate))
-	n.sessions = &session.Env{
+	n.sessions = session.NewEnv(session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Meter: n.meter, Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, UnknownTypes: &e.counts.unknownTypes, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Limits: session.Limits{
@@ -216,7 +216,7 @@ func (e *Engine) newTenant(name string) *node {
 			MaxMessageBytes: e.cfg.Limits.MaxMessageBytes, MaxFrameBytes: e.cfg.Limits.MaxFrameBytes,
 			Rate: limited(limits.SessionRate),
 		},
-	}
+	})
 	return n
 }
 

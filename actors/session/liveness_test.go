@@ -35,9 +35,10 @@ func TestLiveness(t *testing.T) {
 			{100, 99, 0, sendPing, 30}, {130, 129, 100, nothing, 70}, {200, 199, 100, sendPing, 30}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l := newLiveness(100, 30)
+			var l liveness
+			limits := Limits{Ping: 100, Pong: 30}
 			for i, k := range c.looks {
-				what, again := l.check(k.now, k.in, k.out)
+				what, again := l.check(&limits, k.now, k.in, k.out)
 				if what != k.want || again != k.again {
 					t.Fatalf("look %d at %d: %v, again in %d; want %v, %d", i, k.now, what, again, k.want, k.again)
 				}
@@ -52,11 +53,12 @@ func TestLivenessAgainstRandomClients(t *testing.T) {
 	const ping, pong = 100, 30
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		l := newLiveness(ping, pong)
+		var l liveness
+		limits := Limits{Ping: ping, Pong: pong}
 		var now, in, out, dies int64
 		dies = int64(random.IntN(2000))
 		for {
-			what, again := l.check(now, in, out)
+			what, again := l.check(&limits, now, in, out)
 			if what == giveUp {
 				if now-in < pong {
 					t.Fatalf("seed %d: given up %d after its last word", seed, now-in)

@@ -60,7 +60,7 @@ type Limits struct {
 	Rate            backpressure.Rate // of one session
 }
 
-// Env is what the sessions of one tenant share. Immutable.
+// Env is what the sessions of one tenant share. Immutable; NewEnv makes it.
 type Env struct {
 	Node     string
 	Pool     *scheduler.Pool
@@ -83,6 +83,17 @@ type Env struct {
 	UnknownTypes *atomic.Uint64
 	Limits       Limits
 	Logger       *slog.Logger
+
+	mailbox *mailbox.Config // of each of them
+}
+
+// NewEnv is e, completed.
+func NewEnv(e Env) *Env {
+	e.mailbox = &mailbox.Config{
+		Pool: e.Pool, Class: scheduler.Session, Tenant: e.Tenant,
+		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue,
+	}
+	return &e
 }
 
 // Verifier looks at new credentials for one session.
@@ -133,20 +144,16 @@ type Session struct {
 	out mailbox.Outbound // has its own lock
 
 	// atomic
-	in     atomic.Int64  // when something was last received, by the pool's clock
-	paused atomic.Bool   // the reader waits for place
-	pages  atomic.Int32  // of history, under way
-	cause  atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
+	in    atomic.Int64  // when something was last received, by the pool's clock
+	pages atomic.Int32  // of history, under way
+	cause atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
+	place place         // for requests
 
-	space  chan struct{} // tells the reader that there is place
-	gone   chan struct{} // closed when no more requests are taken
 	signal mailbox.Signal
 	timer  scheduler.Timer
 
 	// owned by the actor
 	turn     *scheduler.Turn
-	began    int64 // silence counts from here while nothing was sent
-	phase    phase
 	rooms    memberships
 	hello    *opened // while opening
 	identity *auth.Identity
@@ -154,9 +161,10 @@ type Session struct {
 	refresh  *refresh  // nil: no credentials are being looked at
 	pace     *pace     // nil: it was not needed yet
 	live     liveness
-	expires  int64  // end of the credentials; 0: never
-	expiring int64  // when the client is told of it; 0: it was, or never
-	deadline int64  // end of closing
+	expires  int64 // end of the credentials; 0: never
+	expiring int64 // when the client is told of it; 0: it was, or never
+	deadline int64 // end of closing
+	phase    phase
 	hungUp   bool   // the connection has ended, what it brought before is handled
 	untold   bool   // memberships without echo are to be told where they stand
 	told     int64  // when they last were
@@ -166,16 +174,8 @@ type Session struct {
 
 // New makes a session and its mailbox.
 func New(cfg Config) *Session {
-	s := &Session{
-		cfg:   cfg,
-		space: make(chan struct{}, 1),
-		gone:  make(chan struct{}),
-		live:  newLiveness(cfg.Limits.Ping, cfg.Limits.Pong),
-	}
-	s.mb = mailbox.New(&mailbox.Config{
-		Pool: cfg.Pool, Class: scheduler.Session, Tenant: cfg.Tenant,
-		Items: inboundItems, Bytes: 2 * cfg.Limits.MaxMessageBytes, Lanes: cfg.Lanes, Account: cfg.Queue,
-	}, &s.out)
+	s := &Session{cfg: cfg}
+	s.mb = mailbox.New(cfg.mailbox, &s.out)
 	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Frames, s.mb, cfg.ID)
 	s.signal.Init(s)
 	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
@@ -233,14 +233,12 @@ func (s *Session) Post(r codec.Request, size int) bool {
 		case o == backpressure.Closed, o == backpressure.TooLarge:
 			return false
 		}
-		s.paused.Store(true)
+		answer := s.place.ask()
 		if s.mb.Post(lane, it).Took() {
-			s.paused.Store(false)
+			s.place.free()
 			return true
 		}
-		select {
-		case <-s.space:
-		case <-s.gone:
+		if <-answer; s.place.closed.Load() {
 			return false
 		}
 		s.Alive()
@@ -250,8 +248,7 @@ func (s *Session) Post(r codec.Request, size int) bool {
 // Started begins with the joins of the hello.
 func (s *Session) Started(c *actors.Context) {
 	s.context = c
-	s.began = s.cfg.Pool.Now()
-	s.hello = &opened{s: s, deadline: s.began + int64(helloJoinTime)}
+	s.hello = &opened{s: s, deadline: s.cfg.Pool.Now() + int64(helloJoinTime)}
 	s.hello.begin(s.cfg.Hello)
 	s.cfg.Hello = nil
 	s.tick()
@@ -275,12 +272,8 @@ func (s *Session) Receive(b *mailbox.Batch) {
 			s.signalled(m.Owner, m.Bits)
 		}
 	}
-	if s.paused.Load() && s.mb.Depth(backpressure.Interactive) <= inboundItems/2 {
-		s.paused.Store(false)
-		select {
-		case s.space <- struct{}{}:
-		default:
-		}
+	if s.place.asked() && s.mb.Depth(backpressure.Interactive) <= inboundItems/2 {
+		s.place.free()
 	}
 	if s.hungUp && s.phase != ended {
 		s.mb.Raise(&s.signal, closed)
@@ -372,10 +365,10 @@ func (s *Session) tick() {
 			until(s.told + int64(tellEvery))
 		}
 		in := s.in.Load()
-		if s.paused.Load() {
+		if s.place.asked() {
 			in = now // it is we who do not read
 		}
-		what, wait := s.live.check(now, in, max(s.out.Sent(), s.began))
+		what, wait := s.live.check(&s.cfg.Limits, now, in, s.out.Sent())
 		switch what {
 		case giveUp:
 			s.cfg.Conn.Close(codec.CauseTimeout, "no pong")
@@ -431,7 +424,7 @@ func (s *Session) close(cause codec.Cause, reason string) {
 		return
 	}
 	s.phase = closing
-	close(s.gone)
+	s.place.close()
 	s.hello = nil
 	s.deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
 	if cause.Immediate() {
@@ -469,9 +462,7 @@ func (s *Session) end() {
 	if s.phase == ended {
 		return
 	}
-	if s.phase < closing {
-		close(s.gone)
-	}
+	s.place.close()
 	s.phase = ended
 	s.hello = nil
 	if codec.Cause(s.cause.Load()).Final() {
