@@ -58,6 +58,7 @@ func engineConfig(c *config.Config, authenticator auth.Authenticator, log *slog.
 		Origins:             c.Origins,
 		TrustedProxies:      c.Proxies,
 		Cookie:              c.Auth.Cookie,
+		DeploymentKeys:      c.DeploymentKeys,
 		Compression:         ws.Compression{Enabled: c.Transport.Compression.Enabled, Threshold: int(c.Transport.Compression.Threshold)},
 		RefuseMissingOrigin: !c.AllowMissingOrigin,
 		Logger:              log,

@@ -31,7 +31,7 @@ func TestEverySettingReachesTheEngine(t *testing.T) {
 		"listen": "node", "internal.listen": "node", "node.drain_timeout": "node",
 		"tls.cert_file": "serve", "tls.key_file": "serve", "log.level": "logger", "log.format": "logger",
 		"origins": "below", "allow_missing_origin": "below",
-		"trusted_proxies": "below", "auth.jwt.jwks.url": "auth", "auth.jwt.jwks.refresh": "auth",
+		"trusted_proxies": "below", "deployment_key_file": "below", "auth.jwt.jwks.url": "auth", "auth.jwt.jwks.refresh": "auth",
 		"auth.jwt.issuer": "auth", "auth.jwt.audience": "auth", "auth.jwt.tenant_claim": "auth", "auth.jwt.leeway": "auth",
 	}
 	other := map[string]string{ // values that keep the limits between limits
@@ -141,5 +141,13 @@ func TestEveryLimitOfTheEngineIsASetting(t *testing.T) {
 				t.Errorf("%s is set by nothing", name)
 			}
 		}
+	}
+}
+
+func TestDeploymentKeysReachTheEngine(t *testing.T) {
+	file := write(t, "keys", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n")
+	cfg := limitsOf(t, config.Flag{Name: "deployment_key_file", Value: file})
+	if len(cfg.DeploymentKeys) != 1 || cfg.DeploymentKeys[0][31] != 1 {
+		t.Errorf("%v", cfg.DeploymentKeys)
 	}
 }

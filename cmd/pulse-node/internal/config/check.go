@@ -29,6 +29,7 @@ func (l *loader) check() {
 	l.checkLimits()
 	l.checkAuth()
 	l.checkProxies()
+	l.checkDeployment()
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		l.fault("tls", l.source("tls"), "must name both cert_file and key_file, or neither")
 	}

@@ -78,6 +78,7 @@ func TestFaults(t *testing.T) {
 		{"a proxy mapped into IPv6", "trusted_proxies: ['::ffff:10.0.0.0/104']", "trusted_proxies[0]", "must be a CIDR"},
 		{"a threshold of nothing", "transport: { compression: { threshold: 0B } }", "transport.compression.threshold", "above zero"},
 		{"a rate without its unit", "tenants: { acme: { session_rate: { bytes: 1 } } }", "tenants.acme.session_rate.bytes", "unit"},
+		{"a deployment key file that is not there", "deployment_key_file: /no/such/file", "deployment_key_file", "open /no/such/file"},
 		{"no tenant claim", "auth: { jwt: { tenant_claim: '' } }", "auth.jwt.tenant_claim", "must name a claim"},
 
 		{"a key without alg", key("secret: " + someSecret), "auth.jwt.keys[0].alg", "HS256"},

@@ -40,11 +40,12 @@ type Config struct {
 	Rooms          map[string]Room   `key:"rooms" doc:"by kind; \"*\" for kinds not listed"`
 
 	Bridge            Bridge    `key:"bridge"`
-	DeploymentKeyFile string    `key:"deployment_key_file" later:"*" doc:"seals resume tokens"`
+	DeploymentKeyFile string    `key:"deployment_key_file" doc:"seals resume tokens; the same on every node: base64 of 32 bytes a line"`
 	Log               Log       `key:"log"`
 	Telemetry         Telemetry `key:"telemetry"`
 
-	Proxies []netip.Prefix // what TrustedProxies come to
+	Proxies        []netip.Prefix // what TrustedProxies come to
+	DeploymentKeys [][]byte       // what DeploymentKeyFile holds
 }
 
 // TLS of the public listener; both files or none.
