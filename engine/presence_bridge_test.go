@@ -170,6 +170,13 @@ func TestJoinsWhilePresenceIsAway(t *testing.T) {
 		if c.sees() != "a b c" {
 			t.Errorf("sees %s", c.sees())
 		}
+		own.set(true, false)
+		watch(t, e, in, "acme/d", "")
+		c.closeWith(1000)
+		a.expect("away again, and others come and go", "")
+		own.set(false, false)
+		time.Sleep(6 * time.Second)
+		a.expect("back", "+d -c")
 	})
 }
 

@@ -531,7 +531,9 @@ func TestPresenceOfManyWhoLook(t *testing.T) {
 // While members are kept for the grace their room is; then nothing of it is left.
 func TestRoomOutlivesItsLostMembers(t *testing.T) {
 	virtual(t, func(t *testing.T) {
+		own := newPuppetPresence()
 		e := withPresence(t, func(c *Config) {
+			c.Presence = own
 			seen := seenKind
 			seen.Linger = time.Second
 			c.Kinds = []room.Kind{seen}
@@ -546,8 +548,8 @@ func TestRoomOutlivesItsLostMembers(t *testing.T) {
 			t.Errorf("within the grace: %v", r)
 		}
 		time.Sleep(7 * time.Second)
-		if n := e.rooms(); n != 0 {
-			t.Errorf("%d rooms after it", n)
+		if n := e.rooms(); n != 0 || len(own.watchers) != 0 {
+			t.Errorf("%d rooms and %d watchers after it", n, len(own.watchers))
 		}
 		if n := e.wheel.Armed(); n > 3 {
 			t.Errorf("%d timers are set", n)
