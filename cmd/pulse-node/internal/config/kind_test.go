@@ -86,6 +86,12 @@ func TestEveryKeyOfAKindArrives(t *testing.T) {
 			t.Errorf("nothing in the file moves %s", name)
 		}
 	}
+	for i := range reflect.TypeFor[room.EventPolicy]().NumField() {
+		name := reflect.TypeFor[room.EventPolicy]().Field(i).Name
+		if _, ok := reflect.TypeFor[Event]().FieldByName(name); !ok && name != "Secret" { // which is said in Go only
+			t.Errorf("nothing in the file says %s of an event", name)
+		}
+	}
 }
 
 // changes are the fields in which two kinds differ.
