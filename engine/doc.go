@@ -21,10 +21,20 @@
 // Until then the connection counts as unauthenticated. From then on the reader
 // decodes, within its tenant's share, and posts to the session.
 //
+// # Sessions outlive connections
+//
+// A session is held through a lease. A hello with a resume token takes over the
+// one that the token names, if the store of leases agrees, and the connection
+// that had it is closed; a token that is not taken is logged with its cause, and
+// answered by a new session. When a connection ends without a word, or by a close
+// that is not final, its session may be resumed for as long as Limits.ResumeTTL
+// says; else it ends at once.
+//
 // # Who runs what
 //
-// The Engine owns the scheduler's workers, one timer wheel, the transport's
-// reader goroutines and, unless it was given one, a memory broker. All end with
+// The Engine owns the scheduler's workers, one timer wheel, one goroutine that
+// tells the store of leases, the transport's reader goroutines and, unless it was
+// given them, a broker, leases and presence in memory. All end with
 // Close, except a handler of the embedder's that does not return: its room is
 // taken from it, and Close does not wait for it.
 package engine

@@ -10,7 +10,13 @@
 // waits behind it. closing: what is queued goes out, until the write timeout.
 // ended comes by one way only: the transport says that the connection has ended
 // (Closed). What the client said before is handled; then the actor leaves its
-// rooms and stops.
+// rooms and stops: for good if the cause of the end is final, else as one whose
+// client may come back, to another actor of the same session.
+//
+// The credentials may be renewed meanwhile. They are looked at elsewhere, one
+// request at a time, and the answer comes as a signal in this actor's mailbox, so
+// that none is taken for another connection's. The reply leads everything that
+// waits; then the rooms that the new rights do not cover are told.
 //
 // # Queues and order
 //
@@ -27,7 +33,7 @@
 //
 // # Who runs what
 //
-// Everything runs on scheduler workers but Alive, Closed, Post and Kick, which
-// the reader goroutine or the tenant may call at any time. The package starts no
+// Everything runs on scheduler workers but Alive, Blame, Closed, Post and Kick,
+// which the reader goroutine or the tenant may call at any time. The package starts no
 // goroutine; its one timer raises a signal.
 package session

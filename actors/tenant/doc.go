@@ -11,6 +11,9 @@
 // step in which it finds it empty; a message that comes too late is told Closed,
 // and its sender asks the directory again.
 //
+// A session that takes over one of this tenant on this node is started in the turn
+// in which the other stops counting, so that a tenant at its limit keeps it.
+//
 // Bounds: rooms and sessions by the tenant's limits, the actor's mailbox by
 // mailboxItems, the directory by the rooms.
 package tenant

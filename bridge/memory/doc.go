@@ -41,6 +41,9 @@
 // would have, and, if somebody has ever joined by position or subscription, not
 // before a day after the last write or join. Then nothing of the topic is left.
 //
+// Leases are a map under one lock, a record each of some 70 bytes, in a store that
+// several nodes of one process may share; renewals sweep what has ended.
+//
 // # Goroutines
 //
 // One, the sweeper, owned by Broker from New to Close. Every ten seconds it
