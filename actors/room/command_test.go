@@ -467,6 +467,30 @@ func said(text string) codec.Data {
 	return d
 }
 
+// A command that the broker has let through is answered, and given back, when its
+// room ends before it is done: while it waits for a handler, or for the room's turn.
+func TestCommandLetThroughInARoomThatEnds(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		o := newOffice(t, nil)
+		bob := o.member("bob")
+		_, w := o.command(func(c *message.Command) { c.DedupKey = "k" })
+		o.run()
+		o.book.panics["publish"] = 1
+		bob.publish("message", "1")
+		o.broker.attempts[0](bridge.Attempted{Token: 9})
+		if seen {
+			o.run()
+		}
+		want(t, "before", w, "open")
+		o.room.Stopping()
+		o.room.mb.Abandon()
+		want(t, "afterwards", w, "unavailable")
+		if s := o.broker.settled; len(s) != 1 || s[0].Token != 9 || s[0].Err == nil {
+			t.Errorf("settled: %+v", s)
+		}
+	}
+}
+
 // What was answered before its handler got stuck, in the same batch, is not answered
 // again by whoever takes the room over.
 func TestAbandonedRoomAnswersOnlyWhatIsInHand(t *testing.T) {
