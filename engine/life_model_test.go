@@ -160,7 +160,6 @@ func (l *lives) back(a *audit) {
 		}
 	}
 	a.token = "acme/" + a.subject()
-	synctest.Wait()
 	a.dial()
 	if expected := time.Since(l.lost[a]) < l.e.cfg.Limits.ResumeTTL; a.resumed != expected || (a.session == session) != expected {
 		a.fault("resumed %t as %q, was %q", a.resumed, a.session, session)

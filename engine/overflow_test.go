@@ -38,7 +38,7 @@ func TestPublishersOfARoomThatIsFull(t *testing.T) {
 	}{
 		{"rejected", [4]string{"accepted", "accepted", "backpressured", "backpressured"}, "1 2"},
 		{"dropped", [4]string{"backpressured", "backpressured", "accepted", "accepted"}, "3 4"},
-		{"coalesced", [4]string{"accepted", "accepted", "accepted", "coalesced"}, "4"},
+		{"coalesced", [4]string{"accepted", "coalesced", "coalesced", "coalesced"}, "4"},
 	} {
 		for _, in := range []codec.Codec{codec.JSON, codec.Msgpack} {
 			t.Run(fmt.Sprint(tt.event, " ", in), func(t *testing.T) {

@@ -433,7 +433,7 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 	switch m := msg.(type) {
 	case *message.Publish:
 		if o == backpressure.Coalesced {
-			m.By.Published(nil, m, &codec.PublishResult{Outcome: codec.Accepted, EID: r.cfg.EID()}, nil)
+			m.By.Published(nil, m, &codec.PublishResult{Outcome: m.Outcome(), EID: r.cfg.EID()}, nil)
 			return
 		}
 		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))

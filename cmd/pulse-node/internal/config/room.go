@@ -34,6 +34,7 @@ func (r Room) Kind(name string) room.Kind {
 			Lane:       word(e.Lane, backpressure.Interactive, backpressure.Bulk, backpressure.Lossy),
 			Overflow:   word(e.Overflow, backpressure.Reject, backpressure.DropOldest, backpressure.CoalesceLatest, backpressure.RequireAck),
 			CoalesceBy: e.CoalesceBy,
+			Secret:     e.Secret,
 		}
 	}
 	return k

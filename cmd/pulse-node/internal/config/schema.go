@@ -199,6 +199,7 @@ type Event struct {
 	Lane       string `key:"lane" default:"interactive" oneof:"interactive bulk lossy" doc:"class of work"`
 	Overflow   string `key:"overflow" default:"reject" oneof:"reject drop_oldest coalesce_latest require_ack" doc:"when a queue is full"`
 	CoalesceBy string `key:"coalesce_by" doc:"session, from, event or data.FIELD"`
+	Secret     bool   `key:"secret" default:"false" doc:"never compressed"`
 }
 
 // Bridge connects nodes.
