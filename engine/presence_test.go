@@ -528,6 +528,42 @@ func TestPresenceOfManyWhoLook(t *testing.T) {
 	})
 }
 
+// A list says how many sessions a member has, also those that changed nothing else.
+func TestPresenceListsHaveTheNumberOfSessions(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		e := withPresence(t, nil)
+		for range 3 {
+			watch(t, e, codec.JSON, "acme/a", "")
+		}
+		w := dial(t, e, codec.JSON, memory.Options{}).hello("acme/b", `{"room":"seen:1","presence":true}`)
+		if n := w.at("rooms.0.ok.members.0.sessions"); fmt.Sprint(n) != "3" {
+			t.Errorf("%v sessions: %v", n, w.at("rooms.0.ok"))
+		}
+	})
+}
+
+// A list that does not fit beside the room's snapshot comes after it.
+func TestPresenceListThatDoesNotFitBesideTheSnapshot(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		large := strings.Repeat("x", 500<<10)
+		k := kind("seen", one(&puppet{snapshot: func() (any, error) { return large, nil }}))
+		k.Presence = true
+		e := withPresence(t, func(c *Config) { c.Kinds = []room.Kind{k} })
+		for i := range 12 {
+			c := dial(t, e, codec.JSON, memory.Options{Window: 2 << 20})
+			c.hello(fmt.Sprint("acme/m", i), `{"room":"seen:1","data":"`+strings.Repeat("x", 1000)+`"}`)
+		}
+		c := join(t, e, "acme/a")
+		r, _ := c.ask(`{"t":"join","room":"seen:1","presence":true}`)
+		if r.at("ok.data") != large || r.at("ok.members") != nil || fmt.Sprint(r.at("ok.count")) != "13" {
+			t.Errorf("joined with %v members, count %v", r.at("ok.members"), r.at("ok.count"))
+		}
+		if f := c.until("presence"); f["full"] != true || len(f["members"].([]any)) != 13 {
+			t.Errorf("then %v", f)
+		}
+	})
+}
+
 // While members are kept for the grace their room is; then nothing of it is left.
 func TestRoomOutlivesItsLostMembers(t *testing.T) {
 	virtual(t, func(t *testing.T) {

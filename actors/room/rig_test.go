@@ -60,7 +60,8 @@ func (s *stage) open() {
 		Env: &Env{
 			Broker: s.broker, Pool: s.pool, Wheel: scheduler.NewWheel(), Tenant: s.tenant,
 			Queue: s.queue, Replay: s.replay, Logger: slog.New(slog.DiscardHandler), MaxSnapshot: 1 << 20,
-			EID: func() string { s.eids++; return fmt.Sprint("eid", s.eids) },
+			EID:      func() string { s.eids++; return fmt.Sprint("eid", s.eids) },
+			Presence: mute{}, Generation: func() uint64 { return 1 },
 		},
 		Topic: testTopic, Policy: policy, Kind: &s.kind, Ended: func() { s.ended++ },
 	})
