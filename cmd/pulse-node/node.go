@@ -57,6 +57,7 @@ func (p *program) runNode(ctx context.Context, n node) error {
 		handler = n.around(handler)
 	}
 	servers := [2]*http.Server{n.server(handler), n.server(e.InternalHandler())}
+	servers[0].ConnState = newDoor(n.engine.Limits.MaxUnauthenticated).state
 	scheme := "http"
 	if n.certificate != nil {
 		scheme = "https"
@@ -103,12 +104,16 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	return asFailure(err)
 }
 
+// maxHeader bounds the headers of a request. Tokens and cookies are the largest of
+// them.
+const maxHeader = 32 << 10
+
 func (n node) server(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: n.handshakeTimeout,
 		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    maxHeader,
 		// What clients do to their own connections is no news to an operator.
 		ErrorLog: slog.NewLogLogger(n.engine.Logger.Handler(), slog.LevelDebug),
 	}
