@@ -1,0 +1,133 @@
+package redis
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Mode is how the servers are found.
+type Mode uint8
+
+const (
+	Standalone Mode = iota // one server, at the first address
+	Sentinel               // the addresses are of sentinels, which know the primary
+	Cluster                // the addresses are of some nodes, which know the others
+)
+
+var modes = [...]string{Standalone: "standalone", Sentinel: "sentinel", Cluster: "cluster"}
+
+// String is the mode's name in the configuration.
+func (m Mode) String() string { return modes[m] }
+
+// Config is what a Bridge needs to know. The zero value of a field is the default
+// that it names.
+type Config struct {
+	Addresses  []string // host:port; at least one
+	Mode       Mode
+	MasterName string // of Sentinel
+	Username   string // ACL user; empty: the default user
+	Password   string
+	TLS        *tls.Config // nil: none
+
+	KeyPrefix     string // before every key; without braces
+	ChannelPrefix string // before every channel; without braces
+
+	CompressAbove int // bytes of data above which it is compressed; 0: 1024, below 0: never
+	PayloadMax    int // most bytes of data, before compression and after inflating; 0: 4 MiB, which is the most
+
+	Outage OutageQueue
+
+	// Check is how often the position of each room of interest is compared with
+	// the server's, though nothing seems missing. 0: 30 s.
+	Check time.Duration
+
+	// Node names this node among those on one server; empty: a random name. It is
+	// of letters, digits and "-", and never used twice.
+	Node string
+
+	Logger *slog.Logger // nil: none
+}
+
+// OutageQueue bounds what waits for the server.
+type OutageQueue struct {
+	Items int   // 0: 10,000; a quarter of it for one tenant
+	Bytes int64 // 0: 16 MiB; likewise
+
+	// Wait is how long a publication waits while the server is away, before it
+	// fails. 0: 5 s; below 0: it fails at once.
+	Wait time.Duration
+}
+
+// payloadCap is the most that any configuration allows.
+const payloadCap = 4 << 20
+
+// withDefaults fills in what was left out.
+func (c Config) withDefaults() Config {
+	c.CompressAbove = cmpOr(c.CompressAbove, 1024)
+	c.PayloadMax = cmpOr(c.PayloadMax, payloadCap)
+	c.Outage.Items = cmpOr(c.Outage.Items, 10_000)
+	c.Outage.Bytes = cmpOr(c.Outage.Bytes, 16<<20)
+	c.Outage.Wait = max(0, cmpOr(c.Outage.Wait, 5*time.Second))
+	c.Check = cmpOr(c.Check, 30*time.Second)
+	if c.Node == "" {
+		c.Node = fresh()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func cmpOr[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("redis: "+format, args...)) }
+	if len(c.Addresses) == 0 {
+		fault("no addresses")
+	}
+	if c.Mode == Standalone && len(c.Addresses) > 1 {
+		fault("standalone has one address, not %d", len(c.Addresses))
+	}
+	if c.Mode > Cluster {
+		fault("unknown mode %d", c.Mode)
+	}
+	if (c.Mode == Sentinel) != (c.MasterName != "") {
+		fault("a master name belongs to mode sentinel, and it to a master name")
+	}
+	for _, prefix := range []string{c.KeyPrefix, c.ChannelPrefix} {
+		if strings.ContainsAny(prefix, "{}") {
+			fault("prefix %q has a brace", prefix)
+		}
+	}
+	if c.PayloadMax < 0 || c.PayloadMax > payloadCap {
+		fault("payloads of %d bytes: at most %d", c.PayloadMax, payloadCap)
+	}
+	if c.Outage.Items < 0 || c.Outage.Bytes < 0 || c.Check < 0 {
+		fault("a bound below nought")
+	}
+	if !validNode(c.Node) {
+		fault("node %q: letters, digits and - only, 64 at most", c.Node)
+	}
+	return errors.Join(faults...)
+}
+
+func validNode(s string) bool {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-') {
+			return false
+		}
+	}
+	return len(s) <= 64
+}

@@ -1,0 +1,2 @@
+// Package redis is the bridge of many nodes on one Redis.
+package redis
