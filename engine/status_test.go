@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/bridgetest"
 	membridge "github.com/yaza-dev/pulse/bridge/memory"
@@ -66,6 +67,31 @@ func TestStatusFollowsTheBridge(t *testing.T) {
 	broker.Set(bridge.Health{State: bridge.Up})
 	told(true, nil)
 	untold()
+}
+
+// What has come and gone before a session had a turn is nothing to tell.
+func TestStatusThatHasComeAndGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := bridgetest.NewAiling(membridge.New(membridge.Config{}))
+		t.Cleanup(broker.Close)
+		in, release := make(chan struct{}), make(chan struct{})
+		e := start(t, func(c *Config) {
+			c.Broker, c.Limits.Workers = broker, 1
+			c.Kinds = []room.Kind{kind("slow", one(&puppet{
+				publish: func(*room.Context, *room.Event) error { close(in); <-release; return nil },
+			}))}
+		})
+		c := join(t, e, "acme/a")
+		if _, err := e.TryPublish(Event{Tenant: "acme", Room: "slow:1", Name: "message"}); err != nil {
+			t.Fatal(err)
+		}
+		<-in // the one worker is busy
+		broker.Set(bridge.Health{State: bridge.Down})
+		broker.Set(bridge.Health{State: bridge.Up})
+		close(release)
+		synctest.Wait()
+		c.quiet()
+	})
 }
 
 // Readiness says that the node works with a restriction, why and since when, and

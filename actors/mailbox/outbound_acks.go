@@ -41,14 +41,13 @@ func (o *Outbound) Acknowledge(seat Seat, p codec.Position) {
 		o.mu.Unlock()
 		return
 	}
-	n := s.acks.upTo(p)
-	for range n {
+	for range s.acks.upTo(p) {
 		s.acks.open.Drop()
 	}
 	if s.acks.open.Len() == 0 {
 		o.unbook(s.acks)
 	}
-	if n == 0 || !s.behind {
+	if !s.behind {
 		o.mu.Unlock()
 		return
 	}
