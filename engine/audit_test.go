@@ -27,7 +27,6 @@ type audit struct {
 	session, ticket string // of the last welcome
 	resumed         bool   // it said so
 	left            map[string]int
-	codes           map[string]int // of errors in replies
 
 	rooms  map[string]*membership // that are open, as the client knows
 	asked  map[string]question    // by id; not answered
@@ -59,7 +58,7 @@ type membership struct {
 func newAudit(t *testing.T, e *Engine, token string, in codec.Codec, o memory.Options) *audit {
 	return &audit{
 		t: t, e: e, token: token, in: in, o: o,
-		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{}, left: map[string]int{}, codes: map[string]int{},
+		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{}, left: map[string]int{},
 	}
 }
 
@@ -271,9 +270,6 @@ func (a *audit) reply(f frame) {
 		return
 	}
 	delete(a.asked, id)
-	if code, ok := f.at("err.code").(string); ok {
-		a.codes[code]++
-	}
 	switch r.t {
 	case "join":
 		a.joined(r, f)

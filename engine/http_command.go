@@ -51,9 +51,6 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 	if wait <= 0 {
 		return nil, errNoTime
 	}
-	if err := x.within(r); err != nil {
-		return nil, err
-	}
 	c.Deadline = now + int64(wait)
 	if err := x.within(r); err != nil {
 		return nil, err
