@@ -143,6 +143,9 @@ func (c *Config) prepare() (message.Kinds, error) {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("engine: "+format, args...)) }
 
+	if _, err := auth.NewSealer(c.DeploymentKeys); err != nil {
+		faults = append(faults, err)
+	}
 	if c.Authenticator == nil {
 		fault("Authenticator is not set")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/auth"
+	membridge "github.com/yaza-dev/pulse/bridge/memory"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/transport/memory"
 )
@@ -300,6 +301,23 @@ func TestWhatEndsASession(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+func TestDeploymentKeysAreChecked(t *testing.T) {
+	leases := membridge.NewLeases("one", membridge.NewLeaseStore(nil))
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		says string
+	}{
+		{"too short", Config{DeploymentKeys: [][]byte{make([]byte, 32), make([]byte, 31)}}, "key 2"},
+		{"none, though others share the leases", Config{Leases: leases}, "no key"},
+	} {
+		c.cfg.Authenticator, c.cfg.Kinds = asTold{}, nil
+		if _, err := Start(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 }

@@ -53,8 +53,8 @@ type faults struct {
 	mu sync.Mutex
 	// guarded by mu
 	away bool
+	hung bool // claims are never answered
 	mute bool // what is fenced is told by the next renewal only
-	told func(bridge.Lease)
 }
 
 func (f *faults) set(away, mute bool) {
@@ -80,7 +80,13 @@ func (f *faults) Fenced(told func(bridge.Lease)) {
 }
 
 func (f *faults) Acquire(c bridge.Claim, done func(bridge.Acquired, *codec.Error)) {
-	if away, _ := f.is(); away {
+	f.mu.Lock()
+	away, hung := f.away, f.hung
+	f.mu.Unlock()
+	switch {
+	case hung:
+		return
+	case away:
 		done(bridge.Acquired{}, errAway)
 		return
 	}

@@ -243,3 +243,24 @@ func TestCloseDoesNotWaitForAStoreThatIsAway(t *testing.T) {
 		}
 	})
 }
+
+// A store that does not answer costs a client its session, and two seconds.
+func TestStoreThatDoesNotAnswerRefusesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deploy(t)
+		f := &faults{}
+		e := d.node(t, "one", f, nil)
+		c := dial(t, e, codec.JSON, memory.Options{})
+		w := c.hello("acme/alice")
+		c.cut()
+		synctest.Wait()
+		f.mu.Lock()
+		f.hung = true
+		f.mu.Unlock()
+		began := time.Now()
+		_, again := resume(t, e, codec.JSON, "acme/alice", w["resume"])
+		if took := time.Since(began); again["resumed"] != false || took != 2*time.Second {
+			t.Errorf("after %v: %v", took, again)
+		}
+	})
+}

@@ -19,6 +19,9 @@ const (
 	// within a lease's life their dates are spread.
 	renewBatch = 512
 	renewTicks = 30
+	// acquireTime is how long a client with a resume token waits for the store,
+	// before it gets a new session instead.
+	acquireTime = 2 * time.Second
 	// partingTime is how long Close waits for the store to hear of sessions whose
 	// connections have ended.
 	partingTime = 2 * time.Second
@@ -65,8 +68,9 @@ func startSessions(leases bridge.Leases, sealer *auth.Sealer, cfg *Config) *sess
 // now is monotonic: steps of the wall clock move nothing.
 func (s *sessions) now() int64 { return int64(time.Since(s.began)) }
 
-// claim is the record of a client's session: of that of its resume token, if the
-// token and the store allow it, else of a new one. Why not is told to the log alone.
+// claim makes the record of a client's session: the one that its resume token
+// names, if the token and the store allow it, else a new one. Why they do not is
+// told to the log alone.
 func (s *sessions) claim(ctx context.Context, id *auth.Identity, token string) (r *record, resumed bool) {
 	if token != "" {
 		r, why := s.resume(ctx, id, token)
@@ -101,6 +105,8 @@ func (s *sessions) resume(ctx context.Context, id *auth.Identity, token string) 
 		err *codec.Error
 	}
 	answers := make(chan answer, 1)
+	ctx, cancel := context.WithTimeout(ctx, acquireTime)
+	defer cancel()
 	s.leases.Acquire(bridge.Claim{Lease: c, TTL: s.ttl}, func(a bridge.Acquired, err *codec.Error) { answers <- answer{a, err} })
 	select {
 	case a := <-answers:
