@@ -564,6 +564,21 @@ func TestPresenceListThatDoesNotFitBesideTheSnapshot(t *testing.T) {
 	})
 }
 
+// Who comes and goes while changes are gathered is not told of, and nobody needs a
+// whole list for it later.
+func TestPresenceThatComesAndGoesIsNotTold(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		e := withPresence(t, nil)
+		other := watch(t, e, codec.JSON, "acme/other", sees)
+		for range 3 {
+			watch(t, e, codec.JSON, "acme/brief", "").closeWith(1000)
+			other.expect("it came and went", "")
+		}
+		watch(t, e, codec.JSON, "acme/a", "")
+		other.expect("one stays", "+a")
+	})
+}
+
 // While members are kept for the grace their room is; then nothing of it is left.
 func TestRoomOutlivesItsLostMembers(t *testing.T) {
 	virtual(t, func(t *testing.T) {
