@@ -1,0 +1,71 @@
+package telemetry
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Prometheus is the instrument's name there.
+func (i *Instrument) Prometheus() string {
+	name := strings.ReplaceAll(i.Name, ".", "_")
+	switch i.Unit {
+	case "s":
+		name += "_seconds"
+	case "By":
+		name += "_bytes"
+	}
+	if i.Kind == Counter && !strings.HasSuffix(name, "_total") {
+		name += "_total"
+	}
+	return name
+}
+
+// Document is docs/metrics.md.
+func Document() string {
+	var b strings.Builder
+	b.WriteString(preface)
+	for _, i := range All() {
+		labels := "–"
+		if len(i.Labels) > 0 {
+			labels = "`" + strings.Join(i.Labels, "`, `") + "`"
+		}
+		doc := i.Doc
+		if i.Sampled > 0 {
+			doc += fmt.Sprintf(" One in %d is measured.", i.Sampled)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", i.Prometheus(), i.Kind, labels, doc)
+	}
+	b.WriteString(traces)
+	return b.String()
+}
+
+const preface = `# Metrics and traces
+
+<!-- Made from internal/telemetry by go test ./internal/telemetry -update. -->
+
+` + "`pulse-node` serves the metrics on `/metrics` of its internal listener. A program that embeds the engine gives it an" + `
+OpenTelemetry MeterProvider and has the same instruments; without one nothing is measured and nothing is paid.
+
+Gauges are counted from what there is at the moment of a scrape, so that they cannot drift. Times are sampled, at
+random or by turns: shares and quantiles hold, and ` + "`_count`" + ` is of what was measured. No label holds what a client chose.
+What is told of single tenants is told of so many as ` + "`telemetry.tenant_labels`" + ` says; a tenant keeps its label while it is
+on the node.
+
+| metric | type | labels | what |
+|---|---|---|---|
+`
+
+const traces = `
+# Traces
+
+One publish in 1/` + "`telemetry.trace_ratio`" + ` is traced, by a decision at its beginning:
+
+| span | what | child of |
+|---|---|---|
+| ` + "`publish`" + ` | from the request, or the call, to its answer; ` + "`room_kind`, `lane`, `outcome`" + ` | – |
+| ` + "`queue`" + ` | from there until the room turns to it | ` + "`publish`" + ` |
+| ` + "`handler`" + ` | the handler's decision, where there is a handler | ` + "`publish`" + ` |
+| ` + "`fan-out`" + ` | giving it to the members of this node, until the last has it in its queue | ` + "`publish`" + ` |
+
+Spans hold no names of rooms, subjects or events, and no data. On other nodes the fan-out is not traced.
+`
