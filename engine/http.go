@@ -32,6 +32,8 @@ type exchange struct {
 func (e *Engine) serveHTTP(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/rooms/{room}/publish", serve(e, "publish", (*exchange).publish))
 	mux.HandleFunc("POST /v1/rooms/{room}/commands/{name}", serve(e, "command", (*exchange).command))
+	mux.HandleFunc("GET /v1/rooms/{room}/history", serve(e, "history", (*exchange).history))
+	mux.HandleFunc("GET /v1/rooms/{room}/presence", serve(e, "presence", (*exchange).presence))
 	mux.HandleFunc("GET /v1/negotiate", e.negotiate)
 	mux.HandleFunc("OPTIONS /v1/", e.preflight)
 }

@@ -178,3 +178,68 @@ func TestNegotiate(t *testing.T) {
 		t.Errorf("%d %v", resp.StatusCode, f)
 	}
 }
+
+// What is kept of a room, and who is in it, a page at a time, in either codec.
+func TestPagesOverHTTP(t *testing.T) {
+	w := startWeb(t, func(c *Config) {
+		c.Kinds = append(c.Kinds, room.Kind{Name: "crowd", Presence: true})
+	})
+	for range 3 {
+		w.e.publish(t, "acme", "chat:1", "message", map[string]int{"n": 1})
+	}
+	join(t, w.e, "acme/alice", "crowd:1")
+	join(t, w.e, "acme/bob", "crowd:1")
+	for _, accept := range []string{"application/json", "application/msgpack"} {
+		t.Run(accept, func(t *testing.T) {
+			header := "Accept: " + accept
+			resp, f := w.do("GET", "/v1/rooms/chat:1/history?limit=2", "", asAlice, header)
+			events, _ := f.at("ok.events").([]any)
+			if resp.StatusCode != 200 || len(events) != 2 || f.at("ok.more") != true || whole(f.at("ok.offset")) != 2 {
+				t.Errorf("first page: %d %v", resp.StatusCode, f)
+			}
+			next := fmt.Sprintf("/v1/rooms/chat:1/history?epoch=%v&offset=%v", f.at("ok.epoch"), f.at("ok.offset"))
+			if _, f = w.do("GET", next, "", asAlice, header); whole(f.at("ok.events.0.offset")) != 3 || f.at("ok.more") != false {
+				t.Errorf("next page: %v", f)
+			}
+			if _, f = w.do("GET", "/v1/rooms/chat:1/history?reverse=true&limit=1", "", asAlice, header); whole(f.at("ok.events.0.offset")) != 3 {
+				t.Errorf("newest: %v", f)
+			}
+			_, f = w.do("GET", "/v1/rooms/crowd:1/presence?limit=1", "", asAlice, header)
+			if f.at("ok.members.0.subject") != "alice" || f.at("ok.after") != "alice" || whole(f.at("ok.count")) != 2 {
+				t.Errorf("first members: %v", f)
+			}
+			if _, f = w.do("GET", "/v1/rooms/crowd:1/presence?after=alice", "", asAlice, header); f.at("ok.members.0.subject") != "bob" || f.at("ok.after") != nil {
+				t.Errorf("next members: %v", f)
+			}
+		})
+	}
+	for path, want := range map[string]int{
+		"/v1/rooms/chat:1/presence":                   400, // unsupported
+		"/v1/rooms/none:1/history":                    404,
+		"/v1/rooms/none:1/presence":                   404,
+		"/v1/rooms/chat:1/history?limit=0":            400,
+		"/v1/rooms/chat:1/history?limit=x":            400,
+		"/v1/rooms/chat:1/history?offset=1":           400,
+		"/v1/rooms/chat:1/history?limit=1&limit=2":    400,
+		"/v1/rooms/chat:1/history?reverse=yes":        400,
+		"/v1/rooms/chat:1/history?epoch=e&offset=1.5": 400,
+		"/v1/rooms/crowd:1/presence?after=":           400,
+	} {
+		if resp, f := w.do("GET", path, "", asAlice); resp.StatusCode != want {
+			t.Errorf("%s: %d %v, want %d", path, resp.StatusCode, f, want)
+		}
+	}
+	for _, page := range []string{"history", "presence"} {
+		only := fmt.Sprintf(`Authorization: Bearer acme/alice/[{"rooms":"*","allow":[%q]}]`, "join")
+		if resp, _ := w.do("GET", "/v1/rooms/crowd:1/"+page, "", only); resp.StatusCode != 403 {
+			t.Errorf("%s without the right: %d", page, resp.StatusCode)
+		}
+		// A cookie counts for a GET without Origin, unless another site's page asks.
+		if resp, _ := w.do("GET", "/v1/rooms/crowd:1/"+page, "", "Cookie: pulse=acme/alice"); resp.StatusCode != 200 {
+			t.Errorf("%s by cookie: %d", page, resp.StatusCode)
+		}
+		if resp, _ := w.do("GET", "/v1/rooms/crowd:1/"+page, "", "Cookie: pulse=acme/alice", "Sec-Fetch-Site: cross-site"); resp.StatusCode != 401 {
+			t.Errorf("%s by a cookie from another site: %d", page, resp.StatusCode)
+		}
+	}
+}
