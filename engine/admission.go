@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -108,11 +109,17 @@ func own(r *http.Request) string {
 }
 
 // normalOrigin is scheme://host:port, the host in lower case and the port always
-// there. False: it is no origin.
+// there. False: it is no origin, as a browser writes one: a scheme, a host, perhaps
+// a port, nothing else, and in ASCII.
 func normalOrigin(s string) (string, bool) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.ForceQuery {
+	if err != nil || u.Scheme == "" || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || !strings.EqualFold(s, u.Scheme+"://"+u.Host) {
 		return "", false
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf { // some of it would become ASCII in lower case
+			return "", false
+		}
 	}
 	port := u.Port()
 	switch {

@@ -346,6 +346,11 @@ func TestOrigins(t *testing.T) {
 		"a second header":                 {origin: []string{"http://pulse.test", "http://pulse.test"}},
 		"two in one header":               {origin: []string{"http://pulse.test http://pulse.test"}},
 		"with a port that is none":        {origin: []string{"http://pulse.test:http"}},
+		"with a colon and no port":        {origin: []string{"http://pulse.test:"}},
+		"with an empty fragment":          {origin: []string{"http://pulse.test#"}},
+		"with an empty name":              {origin: []string{"http://@pulse.test"}},
+		"with a dot behind":               {origin: []string{"http://pulse.test."}},
+		"of letters that only look alike": {config: listed("https://k.test"), origin: []string{"https://\u212a.test"}},
 		"forwarded host is not looked at": {host: "10.0.0.1", origin: []string{"http://pulse.test"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -124,7 +125,7 @@ func checkOrigin(origin string) error {
 		return errors.New(`"*" is for pulse-node dev only; list the origins`)
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Scheme+"://"+u.Host != origin {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Scheme+"://"+u.Host != origin || strings.ContainsFunc(origin, notASCII) {
 		return fmt.Errorf("%q %w", origin, errOrigin)
 	}
 	if port := u.Port(); strings.HasSuffix(u.Host, ":") || port != "" && !isPort(port) {
@@ -132,6 +133,9 @@ func checkOrigin(origin string) error {
 	}
 	return nil
 }
+
+// notASCII: browsers write such names in ASCII (xn--…).
+func notASCII(r rune) bool { return r > unicode.MaxASCII }
 
 func isPort(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)

@@ -68,6 +68,7 @@ func TestFaults(t *testing.T) {
 		{"an origin of another scheme", "origins: ['ftp://a']", "origins[0]", "scheme://host"},
 		{"an origin without a scheme", "origins: ['a.example.com']", "origins[0]", "scheme://host"},
 		{"an origin with a pattern", "origins: ['https://ok', 'https://*.a:x']", "origins[1]", "scheme://host"},
+		{"an origin in letters that browsers do not send", "origins: ['https://bücher.example']", "origins[0]", "scheme://host"},
 		{"the null origin", "origins: ['null']", "origins[0]", "scheme://host"},
 		{"a tenant that is no name", "tenants: { 'a b': {} }", "tenants.a b", "must be a tenant"},
 		{"a cookie that is no name", "auth: { cookie: 'a b' }", "auth.cookie", "name of a cookie"},
