@@ -43,6 +43,7 @@ type Pool struct {
 	stepper     *worker
 	started     bool
 	stopped     bool
+	counted     Stats // what has been done; the rest of it is unused
 }
 
 // NewPool makes a pool that is not started.

@@ -20,6 +20,11 @@ type Turn struct {
 	bytes int
 	late  bool
 
+	// owned by the worker, not yet in Pool.counted
+	frames  int
+	written int
+	samples uint32 // calls of Sample
+
 	// The wake-ups gathered so far. The worker alone adds, by a compare and swap of gathered; a watchdog that finds the worker stuck takes
 	// them over, so that nobody waits for a Run that does not return.
 	wakeups  [wakeBatch]wakeup

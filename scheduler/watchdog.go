@@ -48,6 +48,7 @@ func (p *Pool) look(now int64) (reports []report) {
 		i := int(at&atIndex) - 1
 		task, tenant := w.group.tasks[i], w.group.tenant
 		p.abandon(w, i, moreOf(at))
+		p.counted.Hits++
 		reports = append(reports, report{task, tenant, running})
 	}
 	return reports

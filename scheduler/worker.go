@@ -124,6 +124,7 @@ func (w *worker) settle(took time.Duration) {
 	if w.stuck {
 		p.returned(w)
 	}
+	p.counted.count(t, took)
 	p.core.settle(g)
 	t.flush()
 	p.core.charge(g, realCost(t.spent(), took))
