@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,6 +111,39 @@ func TestCookieInAHandshake(t *testing.T) {
 			}
 			if n := looked.cookies.Load(); n != tt.looks {
 				t.Errorf("cookies were looked at %d times, want %d", n, tt.looks)
+			}
+		})
+	}
+}
+
+// What a trusted proxy says of its client is what origins, cookies and caps go by.
+func TestBehindAProxy(t *testing.T) {
+	forwarded := http.Header{
+		"Origin": {"https://app.public"}, "Cookie": {"pulse=acme/cook"},
+		"X-Forwarded-For": {"203.0.113.9"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"app.public"},
+	}
+	for name, tt := range map[string]struct {
+		trusted string
+		who     string
+		refused int
+		address string // as the Authenticator is told
+	}{
+		"trusted":     {"127.0.0.0/8", "cook", 0, "203.0.113.9"},
+		"not trusted": {"10.0.0.0/8", "", 403, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen atomic.Value
+			w := startWeb(t, func(c *Config) {
+				c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(tt.trusted)}
+				c.Authenticator = authFunc(func(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
+					seen.Store(cr.Remote)
+					return asTold{}.Authenticate(ctx, cr)
+				})
+			})
+			who, refused := w.welcomed("", websocket.DialOptions{HTTPHeader: forwarded})
+			address, _ := seen.Load().(string)
+			if who != tt.who || refused != tt.refused || address != tt.address {
+				t.Errorf("welcome %q, refused %d, address %q", who, refused, address)
 			}
 		})
 	}
