@@ -34,6 +34,7 @@ func (e *Engine) serveHTTP(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/rooms/{room}/commands/{name}", serve(e, "command", (*exchange).command))
 	mux.HandleFunc("GET /v1/rooms/{room}/history", serve(e, "history", (*exchange).history))
 	mux.HandleFunc("GET /v1/rooms/{room}/presence", serve(e, "presence", (*exchange).presence))
+	mux.HandleFunc("POST /v1/session/token", e.renewSession)
 	mux.HandleFunc("GET /v1/negotiate", e.negotiate)
 	mux.HandleFunc("OPTIONS /v1/", e.preflight)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport/memory"
 )
 
 // web is an engine behind a real HTTP server.
@@ -241,5 +242,43 @@ func TestPagesOverHTTP(t *testing.T) {
 		if resp, _ := w.do("GET", "/v1/rooms/crowd:1/"+page, "", "Cookie: pulse=acme/alice", "Sec-Fetch-Site: cross-site"); resp.StatusCode != 401 {
 			t.Errorf("%s by a cookie from another site: %d", page, resp.StatusCode)
 		}
+	}
+}
+
+// A page whose token is in a cookie that it cannot read renews its session by it.
+func TestSessionIsRenewedOverHTTP(t *testing.T) {
+	w := startWeb(t, nil)
+	alice := dial(t, w.e, codec.JSON, memory.Options{})
+	welcome := alice.hello("acme/alice", "chat:1", "bare")
+	session := fmt.Sprint("Pulse-Session: ", welcome["session"])
+	const origin = "Origin: https://app.example"
+	for _, test := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"another subject's", []string{session, "Authorization: Bearer acme/bob"}, 403},
+		{"another tenant's", []string{session, "Authorization: Bearer other/alice"}, 403},
+		{"no such session", []string{"Pulse-Session: none", asAlice}, 403},
+		{"no session", []string{asAlice}, 400},
+		{"no credentials", []string{session}, 401},
+		{"a foreign page", []string{session, "Cookie: pulse=acme/alice", "Origin: https://evil.example"}, 403},
+		{"a cookie without an origin", []string{session, "Cookie: pulse=acme/alice"}, 401},
+		{"its own cookie", []string{session, "Cookie: pulse=acme/alice", origin}, 200},
+	} {
+		resp, f := w.do("POST", "/v1/session/token", "", test.headers...)
+		if resp.StatusCode != test.status {
+			t.Errorf("%s: %d %v, want %d", test.name, resp.StatusCode, f, test.status)
+		}
+		if test.status == 200 && f.at("ok.resume") == nil {
+			t.Errorf("%s: %v", test.name, f)
+		}
+	}
+	grants := `Authorization: Bearer acme/alice/[{"rooms":"bare","allow":["join"]}]`
+	if resp, f := w.do("POST", "/v1/session/token", "", session, grants); resp.StatusCode != 200 {
+		t.Fatalf("%d %v", resp.StatusCode, f)
+	}
+	if f := alice.until("left"); f["room"] != "chat:1" || f["reason"] != "forbidden" {
+		t.Errorf("the room that the new credentials do not cover: %v", f)
 	}
 }

@@ -163,6 +163,16 @@ func (s *sessions) detach(r *record) {
 	s.nudge()
 }
 
+// find is the live session of a tenant by its id; nil: there is none on this node.
+func (s *sessions) find(tenant, id string) *session.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.records.byID[id]; r != nil && r.lease.Tenant == tenant {
+		return r.session
+	}
+	return nil
+}
+
 // fenced is the store's: a lease is somebody else's.
 func (s *sessions) fenced(lost bridge.Lease) {
 	s.mu.Lock()

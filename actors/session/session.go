@@ -268,6 +268,8 @@ func (s *Session) Receive(b *mailbox.Batch) {
 			if s.phase == open || s.phase == opening {
 				s.handle(m)
 			}
+		case *renewal:
+			s.adopt(m)
 		case *mailbox.Raised:
 			s.signalled(m.Owner, m.Bits)
 		}

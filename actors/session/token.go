@@ -7,6 +7,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/auth"
+	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 )
 
@@ -85,7 +86,39 @@ func (s *Session) verified() {
 // that no room is left before it.
 func (s *Session) renew(r *codec.Token, id *auth.Identity) {
 	s.become(id)
-	s.out.Lead(codec.NewSecretFrame(&codec.Reply{ID: r.ID, OK: &codec.TokenResult{Exp: expMS(id), Resume: s.resumeToken()}}))
+	s.out.Lead(codec.NewSecretFrame(&codec.Reply{ID: r.ID, OK: s.renewed()}))
+	s.leaveForbidden()
+}
+
+func (s *Session) renewed() *codec.TokenResult {
+	return &codec.TokenResult{Exp: expMS(s.identity), Resume: s.resumeToken()}
+}
+
+// renewal brings credentials that were verified elsewhere.
+type renewal struct {
+	identity *auth.Identity
+	done     func(*codec.TokenResult) // nil: the session has ended
+}
+
+// Renew goes on with credentials of the same tenant and subject that came on another
+// way. done is told once; it must not block. False: the session takes nothing more.
+// Callable by anyone.
+func (s *Session) Renew(id *auth.Identity, done func(*codec.TokenResult)) bool {
+	return s.mb.Post(backpressure.Control, mailbox.Item{Msg: &renewal{id, done}, Size: 64}).Took()
+}
+
+func (s *Session) adopt(r *renewal) {
+	if s.phase >= closing {
+		r.done(nil)
+		return
+	}
+	s.become(r.identity)
+	r.done(s.renewed())
+	s.leaveForbidden()
+}
+
+// leaveForbidden ends the memberships that the credentials do not cover any more.
+func (s *Session) leaveForbidden() {
 	for i := range s.rooms.slots {
 		m := s.rooms.slots[i].m
 		if m != nil && !s.mayJoin(m.Topic.Room, m.Presence) {

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+var (
+	errNoSession    = codec.NewError(codec.CodeBadRequest, "the header Pulse-Session names no session")
+	errOtherSession = codec.NewError(codec.CodeForbidden, "no session of this subject")
+)
+
+// renewSession renews the credentials of a session from those of the request: for
+// pages whose token is in a cookie that they cannot read.
+func (e *Engine) renewSession(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{e: e, r: r, codec: accepted(r)}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(e.staying, cancel)()
+	var ok codec.Result
+	err := x.admit(w)
+	if err == nil {
+		ok, err = x.renew(ctx)
+	}
+	x.answer(w, ok, err)
+}
+
+// renew finds the session on this node. That of another subject, and one that is not
+// here, are told apart by nothing.
+func (x *exchange) renew(ctx context.Context) (codec.Result, *codec.Error) {
+	ids := x.r.Header.Values("Pulse-Session")
+	if len(ids) != 1 || ids[0] == "" {
+		return nil, errNoSession
+	}
+	if err := x.identify(ctx); err != nil {
+		return nil, err
+	}
+	s := x.e.leases.find(x.identity.Tenant, ids[0])
+	if s == nil || s.Subject() != x.identity.Subject {
+		return nil, errOtherSession
+	}
+	renewed := make(chan *codec.TokenResult, 1)
+	if !s.Renew(x.identity, func(ok *codec.TokenResult) { renewed <- ok }) {
+		return nil, errOtherSession
+	}
+	select {
+	case ok := <-renewed:
+		if ok == nil {
+			return nil, errOtherSession
+		}
+		return ok, nil
+	case <-ctx.Done():
+		return nil, message.Unavailable(codec.ScopeNode)
+	}
+}
