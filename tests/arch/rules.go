@@ -31,6 +31,7 @@ var layers = []layer{
 	{"internal", nil},
 
 	{"bridge", []string{"codec", "backpressure"}},
+	{"bridge/redis", []string{"bridge", "actors", "actors/mailbox", "actors/supervision", "scheduler", "codec", "backpressure"}},
 	{"transport", []string{"codec", "backpressure"}},
 
 	{"actors", []string{"actors/mailbox", "actors/supervision", "backpressure", "scheduler", "codec"}},
