@@ -60,6 +60,7 @@ func (b *Batch) Next() (msg any, ok bool) {
 				return nil, false
 			}
 		}
+		msg = b.m.unstamp(msg)
 		b.taken++
 		b.bytes += size
 		if expires != 0 && expires <= b.turn.Now() {

@@ -38,6 +38,9 @@ type Config struct {
 	// replaced (Coalesced), dropped (Backpressured), Expired or Closed. Never
 	// called under the mailbox's lock. Nil: nobody wants to know.
 	Removed func(msg any, o backpressure.Outcome)
+
+	// Timing is told how long some messages waited. Nil: nothing is measured.
+	Timing Timing
 }
 
 // Sink is work of the actor that does not come as messages: a session's

@@ -30,6 +30,7 @@ type OutboundConfig struct {
 	Unacked int
 
 	Counts OutboundCounts // of all of them
+	Timing WriteTiming    // nil: nothing is measured
 
 	queues sync.Pool // of *outLanes, so that an idle session holds none
 }
@@ -76,7 +77,8 @@ type Outbound struct {
 	charged int   // entries that the ledger has booked, at least items
 	held    int64 // bytes charged because the socket is full
 	sent    int64 // when something was last written, first when o was made, by the pool's clock
-	behind  int32 // slots that wait to be fed
+	woken   wokenAt // by a delivery; 0: otherwise
+	behind  int16   // slots that wait to be fed
 	state   outState
 	closes  func() // with finishing: the close that is to follow
 

@@ -1,7 +1,10 @@
 package mailbox
 
 import (
+	"time"
+
 	"github.com/yaza-dev/pulse/backpressure"
+	"github.com/yaza-dev/pulse/internal/telemetry"
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
@@ -22,10 +25,12 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 	if frames == 0 {
 		return o.settle(t)
 	}
+	woken := o.woken
+	o.woken = 0
 	o.mu.Unlock()
 
-	done, err := o.conn.Write(buf)
-	t.Spend(frames, size)
+	done, err := o.write(t, buf, woken)
+	t.Wrote(frames, size)
 
 	o.mu.Lock()
 	o.sent = t.Now()
@@ -45,6 +50,21 @@ func (o *Outbound) Drain(t *scheduler.Turn) (more bool) {
 	}
 	o.state &^= readied
 	return o.settle(t)
+}
+
+// write measures some of the writes, and how long the queue waited for this one.
+func (o *Outbound) write(t *scheduler.Turn, buf []byte, since wokenAt) (done bool, err error) {
+	timing := o.cfg.Timing
+	if timing == nil || !t.Sample(telemetry.EveryDrain) {
+		return o.conn.Write(buf)
+	}
+	if since != 0 {
+		timing.Waited(since.wait(t.Now()))
+	}
+	began := t.Pool().Now()
+	done, err = o.conn.Write(buf)
+	timing.Wrote(time.Duration(t.Pool().Now() - began))
+	return done, err
 }
 
 // gather takes frames for one write. Under mu. The result is the worker's

@@ -54,6 +54,9 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, r
 		posted, full = o.offerEach(seat, run.Events, live)
 	}
 	wake := o.items > 0 && o.schedule()
+	if wake {
+		o.woken = woken(t.Now(), run.Events[0].Lane)
+	}
 	tell := o.withheld.take()
 	o.mu.Unlock()
 	if wake {

@@ -39,6 +39,7 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item, reserve
 	if !reserved && it.Policy != backpressure.CoalesceLatest {
 		it.Key = 0
 	}
+	m.stamp(l, it)
 	switch {
 	case m.alone(l, it.Size):
 		m.sole = soleItem{msg: it.Msg, key: it.Key, expires: it.Expires, size: int32(it.Size), lane: l}
@@ -73,7 +74,7 @@ func (m *Mailbox) replace(t *scheduler.Turn, l backpressure.Lane, it *Item) back
 	why := backpressure.Backpressured
 	if o == backpressure.Coalesced {
 		why = o
-		if r, ok := it.Msg.(Replacer); ok {
+		if r, ok := bare(it.Msg).(Replacer); ok {
 			r.Replaces()
 		}
 	}
@@ -258,7 +259,7 @@ func (m *Mailbox) release(n int) {
 // drop gives a message that nobody will handle to its owner. Not under mu.
 func (m *Mailbox) drop(msg any, o backpressure.Outcome) {
 	if m.cfg.Removed != nil {
-		m.cfg.Removed(msg, o)
+		m.cfg.Removed(bare(msg), o)
 	}
 }
 

@@ -276,8 +276,11 @@ func (m *Mailbox) leftover() (msg any, ok bool) {
 
 // bare is the message as it was posted.
 func bare(msg any) any {
-	if f, ok := msg.(*foreign); ok {
-		return f.msg
+	switch m := msg.(type) {
+	case *foreign:
+		return m.msg
+	case *stamped:
+		return m.msg
 	}
 	return msg
 }

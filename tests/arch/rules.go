@@ -35,9 +35,9 @@ var layers = []layer{
 	{"transport", []string{"codec", "backpressure"}},
 
 	{"actors", []string{"actors/mailbox", "actors/supervision", "backpressure", "scheduler", "codec"}},
-	{"actors/mailbox", []string{"backpressure", "scheduler", "codec"}},
+	{"actors/mailbox", []string{"backpressure", "scheduler", "codec", "internal/telemetry"}},
 	{"actors/supervision", nil},
-	{"actors/message", []string{"actors", "actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport"}},
+	{"actors/message", []string{"actors", "actors/mailbox", "backpressure", "scheduler", "codec", "auth", "bridge", "transport", "internal/telemetry"}},
 	{"actors/session", slices.Concat(vocabulary, []string{"bridge", "transport"})},
 	{"actors/room", slices.Concat(vocabulary, []string{"bridge"})},
 	{"actors/tenant", slices.Concat(vocabulary, []string{"bridge"})},
@@ -66,6 +66,10 @@ var exclusives = []exclusive{
 	{module: "github.com/golang-jwt/jwt", folders: []string{"auth"}},
 	{module: "github.com/testcontainers/testcontainers-go", folders: []string{"tests"}},
 	{module: "github.com/spf13/cobra", folders: []string{"cmd"}},
+	{module: "go.opentelemetry.io/otel/sdk", folders: []string{"cmd"}, tests: true},
+	{module: "go.opentelemetry.io/otel/exporters", folders: []string{"cmd"}},
+	{module: "go.opentelemetry.io/otel", folders: []string{"engine", "cmd"}},
+	{module: "github.com/prometheus", folders: []string{"cmd"}},
 	{module: "go.yaml.in/yaml", folders: []string{"cmd"}},
 	{module: "github.com/coder/websocket", folders: []string{"client", "tests"}, tests: true},
 }
