@@ -96,6 +96,7 @@ func TestHandlerThatPanicsInEveryCallback(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var panics atomic.Int64
 				e := start(t, func(c *Config) {
+					c.Limits.Ping = 24 * time.Hour // rooms are away for long, and nobody answers pings
 					c.Kinds = []room.Kind{openKind, misbehaving(func(in string) {
 						if in == where || where == "restore" && in == "leave" {
 							panics.Add(1)
