@@ -74,9 +74,9 @@ type Outbound struct {
 	one     [1]outSlot // where slots begins: most sessions are in one room
 	items   int
 	bytes   int
-	charged int   // entries that the ledger has booked, at least items
-	held    int64 // bytes charged because the socket is full
-	sent    int64 // when something was last written, first when o was made, by the pool's clock
+	charged int     // entries that the ledger has booked, at least items
+	held    int64   // bytes charged because the socket is full
+	sent    int64   // when something was last written, first when o was made, by the pool's clock
 	woken   wokenAt // by a delivery; 0: otherwise
 	behind  int16   // slots that wait to be fed
 	state   outState

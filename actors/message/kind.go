@@ -105,6 +105,8 @@ type Policy struct {
 	PresenceLimit int
 	// Acks: some event of the kind is declared require_ack.
 	Acks bool
+	// Meter counts, with atomics of its own. Nil: nothing is counted.
+	Meter *Meter
 }
 
 // Event finds the policy of an event; nil: the kind has no such event.

@@ -25,6 +25,7 @@ type Publish struct {
 	ID      uint64 // of the client's request; 0: none
 	Topic   codec.Topic
 	Event   string
+	Kind    *Policy // of the room; nil: nothing is counted
 	Policy  *EventPolicy
 	Data    codec.Data
 	Subject string // both empty: the embedder
@@ -33,6 +34,7 @@ type Publish struct {
 	Member   *Membership
 	DedupKey string
 	Expires  time.Time // zero: never
+	Trace    Trace     // nil: the event is not followed
 
 	// set by Item
 	Key      uint64 // coalescing key
@@ -52,6 +54,19 @@ func (p *Publish) Outcome() codec.Outcome {
 	return codec.Accepted
 }
 
+// Begin and End are those of its Trace.
+func (p *Publish) Begin(s Stage) {
+	if p.Trace != nil {
+		p.Trace.Begin(s)
+	}
+}
+
+func (p *Publish) End(s Stage) {
+	if p.Trace != nil {
+		p.Trace.End(s)
+	}
+}
+
 // Size is what the message counts in a queue.
 func (p *Publish) Size() int {
 	return 128 + len(p.Topic.Room) + len(p.Event) + len(p.DedupKey) + p.Data.Len()
@@ -64,11 +79,24 @@ func (p *Publish) Item(c *Coalescer, now int64) mailbox.Item {
 		// Saturated at about 146 years, so that the sum stays positive.
 		p.Deadline = now + min(int64(time.Until(p.Expires)), 1<<62)
 	}
+	p.Begin(Queued)
 	return mailbox.Item{Msg: p, Size: p.Size(), Key: p.Key, Expires: p.Deadline, Policy: p.Policy.Overflow}
 }
 
-// Refuse tells the publisher that its event was not published.
-func (p *Publish) Refuse(t *scheduler.Turn, err *codec.Error) { p.By.Published(t, p, nil, err) }
+// Accept tells the publisher that its event was published, and Refuse that it was
+// not.
+func (p *Publish) Accept(t *scheduler.Turn, ok *codec.PublishResult) { p.answer(t, ok, nil) }
+func (p *Publish) Refuse(t *scheduler.Turn, err *codec.Error)        { p.answer(t, nil, err) }
+
+func (p *Publish) answer(t *scheduler.Turn, ok *codec.PublishResult, err *codec.Error) {
+	if p.Kind != nil {
+		p.Kind.Meter.Published(ok, err)
+	}
+	if p.Trace != nil {
+		p.Trace.Published(ok, err)
+	}
+	p.By.Published(t, p, ok, err)
+}
 
 // Client is a session as a publisher: it is answered in its outbound queue.
 type Client struct{ Out *mailbox.Outbound }

@@ -125,6 +125,7 @@ func (r *Room) serve() (done bool) {
 	}
 	r.turn.Spend(1+served*sliceCost/scheduler.Slice, 0)
 	f.end()
+	r.traced.end()
 	r.members.compact()
 	return true
 }

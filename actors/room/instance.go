@@ -191,7 +191,14 @@ func (in *instance) call(r *Room, what string, f func()) (ok bool) {
 		in.leaveCode()
 		in.failed(r, what, p)
 	}()
+	meter := r.cfg.Policy.Meter
+	if !meter.Samples() {
+		f()
+		return true
+	}
+	began := time.Now()
 	f()
+	meter.Called(time.Since(began))
 	return true
 }
 

@@ -27,6 +27,7 @@ func (nobody) Published(*turn, *message.Publish, *codec.PublishResult, *codec.Er
 // handlePublish decides about an event.
 func (r *Room) handlePublish(p *message.Publish) {
 	r.used = r.turn.Now()
+	p.End(message.Queued)
 	switch {
 	case r.unknown != nil:
 		p.Refuse(r.turn, r.unknown)
@@ -40,7 +41,10 @@ func (r *Room) handlePublish(p *message.Publish) {
 	}
 	if r.handler != nil {
 		e := Event{Name: p.Event, Data: p.Data, From: p.Subject, Session: p.Session}
-		if err := r.handler.publish(r, &e); err != nil {
+		p.Begin(message.Handled)
+		err := r.handler.publish(r, &e)
+		p.End(message.Handled)
+		if err != nil {
 			p.Refuse(r.turn, err)
 			return
 		}
@@ -75,6 +79,7 @@ func (r *Room) sequence(p *message.Publish) {
 		Event: e, Buffered: p.Policy.Buffered(), DedupKey: p.DedupKey, Expires: p.Expires,
 	})
 	fl.events = append(fl.events, e)
+	r.traced.add(e.EID, p.Trace)
 	if waits {
 		fl.publishes = append(fl.publishes, p)
 		r.underway++
@@ -82,7 +87,7 @@ func (r *Room) sequence(p *message.Publish) {
 	}
 	fl.publishes = append(fl.publishes, nil)
 	r.fanout.next = append(r.fanout.next, r.delivery(e, p.Policy, p.Key, p.Deadline))
-	p.By.Published(r.turn, p, &codec.PublishResult{Outcome: p.Outcome(), EID: e.EID}, nil)
+	p.Accept(r.turn, &codec.PublishResult{Outcome: p.Outcome(), EID: e.EID})
 }
 
 // publish hands what a batch of the room has collected to the broker.
@@ -139,9 +144,9 @@ func (fl *flight) answer(t *turn) {
 			p.Refuse(t, res.Err)
 			continue
 		}
-		p.By.Published(t, p, &codec.PublishResult{
+		p.Accept(t, &codec.PublishResult{
 			Outcome: p.Outcome(), EID: res.EID, Position: res.Position, Duplicate: res.Duplicate,
-		}, nil)
+		})
 	}
 }
 

@@ -47,6 +47,8 @@ type Env struct {
 	Grace time.Duration
 	// Generation rises for every change that a room makes of Presence.
 	Generation func() uint64
+	// Timing is told how long rooms' messages wait; nil: nobody asks.
+	Timing mailbox.Timing
 }
 
 // Config is one room.
@@ -104,6 +106,7 @@ type Room struct {
 	arrivedNow bool // arrivals wait for the fan-out under way
 	batch      []bridge.Publication
 	collecting *flight
+	traced     traced
 	underway   int   // publishes that wait for the broker
 	used       int64 // when somebody last wanted something of the room, by the turn's clock
 	subscribe  supervision.Backoff
@@ -129,7 +132,7 @@ func New(cfg Config) *Room {
 	}
 	r.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: cfg.Tenant,
-		Items: p.MailboxItems, Bytes: p.MailboxBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Removed: r.removed,
+		Items: p.MailboxItems, Bytes: p.MailboxBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Removed: r.removed, Timing: cfg.Timing,
 	}, nil)
 	r.arrivals.room = r.mb
 	r.arrivals.signal.InitWork(&r.arrivals)
@@ -262,7 +265,9 @@ func (r *Room) flush() {
 	}
 	if !r.fanout.busy() {
 		r.takeArrived()
-		r.fanout.begin(len(r.members.list))
+		if r.fanout.begin(len(r.members.list)) {
+			r.traced.begin(r.fanout.events)
+		}
 	}
 	if r.fanout.busy() && !r.serve() || r.arrivedNow || len(r.fanout.next) > 0 {
 		r.mb.Raise(&r.own, again)
@@ -342,6 +347,7 @@ func (r *Room) restartHandler() {
 		r.stop()
 		return
 	}
+	r.cfg.Policy.Meter.Restarted()
 	r.handler.waiting = true
 	r.mb.Pause()
 	r.cfg.Wheel.Set(&r.handler.timer, delay)
@@ -433,7 +439,7 @@ func (r *Room) removed(msg any, o backpressure.Outcome) {
 	switch m := msg.(type) {
 	case *message.Publish:
 		if o == backpressure.Coalesced {
-			m.By.Published(nil, m, &codec.PublishResult{Outcome: m.Outcome(), EID: r.cfg.EID()}, nil)
+			m.Accept(nil, &codec.PublishResult{Outcome: m.Outcome(), EID: r.cfg.EID()})
 			return
 		}
 		m.Refuse(nil, message.Refusal(o, codec.ScopeRoom))
