@@ -3,6 +3,7 @@ package engine
 import (
 	"sync/atomic"
 
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -45,8 +46,10 @@ type Stats struct {
 
 // counts are what the engine's own code counts; atomics.
 type counts struct {
-	closes       [codec.CauseAbrupt + 1]atomic.Uint64
-	unknownTypes atomic.Uint64
+	closes                [codec.CauseAbrupt + 1]atomic.Uint64
+	faults                message.Refusals // of frames of sessions
+	decoded, decodedBytes atomic.Uint64    // messages of clients after their hello
+	outages               atomic.Uint64    // of the bridge; see watch
 }
 
 // Stats tells what there is and what was counted; it never waits. The numbers are
@@ -56,7 +59,7 @@ func (e *Engine) Stats() Stats {
 	h, c := e.Health(), &e.out.Counts
 	s := Stats{
 		Sessions: h.Sessions, Tenants: h.Tenants, QueueBytes: e.queue.Used(), ReplayBytes: e.replay.Used(),
-		UnknownTypes: e.counts.unknownTypes.Load(),
+		UnknownTypes: e.counts.faults[codec.CodeUnknownType].Load(),
 		Behind:       c.Behind.Load(), Unacked: c.Unacked.Load(), Fed: c.Fed.Load(),
 	}
 	load(s.Closes[:], e.counts.closes[:])

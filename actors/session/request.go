@@ -49,12 +49,14 @@ func (s *Session) handle(req codec.Request) {
 	}
 	if id := req.RequestID(); id != 0 && !s.out.Reserve() {
 		s.out.Refuse(codec.NewFrame(&codec.Reply{ID: id, Err: errOwed}))
+		s.count(req, errOwed)
 		s.goes().refused(s.turn.Now())
 		s.heed()
 		return
 	}
 	if err := s.dispatch(req); err != nil {
 		s.refuse(req, err)
+		s.count(req, err)
 		s.heed()
 	}
 }
@@ -78,9 +80,6 @@ func (s *Session) dispatch(req codec.Request) *codec.Error {
 	case *codec.Token:
 		return s.token(r)
 	case *codec.Fault:
-		if r.Err.Code == codec.CodeUnknownType {
-			s.cfg.UnknownTypes.Add(1)
-		}
 		return r.Err
 	}
 	panic("session: a request that nobody knows")
@@ -127,7 +126,7 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	}
 	lane := policy.Lane
 	p := &message.Publish{
-		By: message.Client{Out: &s.out}, ID: r.ID, Event: r.Event, Policy: policy, Data: r.Data,
+		By: message.Client{Out: &s.out}, ID: r.ID, Event: r.Event, Kind: kind, Policy: policy, Data: r.Data,
 		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID, DedupKey: r.DedupKey,
 	}
 	in := s.rooms.find(r.Room)
@@ -154,7 +153,14 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	if err := s.within(r); err != nil {
 		return err
 	}
-	return s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
+	if s.cfg.Trace != nil {
+		p.Trace = s.cfg.Trace(p)
+	}
+	err := s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
+	if err != nil && p.Trace != nil {
+		p.Trace.Published(nil, err)
+	}
+	return err
 }
 
 // post puts a message into a room's mailbox, making the room if need be. bind is

@@ -79,10 +79,13 @@ type Env struct {
 	Presence bridge.Presence
 	Sealer   *auth.Sealer // of resume tokens
 	Reach    *Reach
-	// UnknownTypes counts frames that nobody knows.
-	UnknownTypes *atomic.Uint64
-	Limits       Limits
-	Logger       *slog.Logger
+	Faults   *message.Refusals // counts frames that are refused for what they are
+	Limits   Limits
+	Logger   *slog.Logger
+	// Timing is told how long sessions' messages wait; nil: nobody asks.
+	Timing mailbox.Timing
+	// Trace begins to follow a publish, or not (nil). Nil: none is followed.
+	Trace func(*message.Publish) message.Trace
 
 	mailbox *mailbox.Config // of each of them
 }
@@ -91,7 +94,7 @@ type Env struct {
 func NewEnv(e Env) *Env {
 	e.mailbox = &mailbox.Config{
 		Pool: e.Pool, Class: scheduler.Session, Tenant: e.Tenant,
-		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue,
+		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue, Timing: e.Timing,
 	}
 	return &e
 }

@@ -127,3 +127,14 @@ func (d *directory) size() int {
 	defer d.mu.RUnlock()
 	return len(d.rooms)
 }
+
+// all rooms there are.
+func (d *directory) all() []*entry {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	list := make([]*entry, 0, len(d.rooms))
+	for _, e := range d.rooms {
+		list = append(list, e)
+	}
+	return list
+}

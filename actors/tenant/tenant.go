@@ -53,6 +53,8 @@ type Config struct {
 	NewRoom func(t *Tenant, topic codec.Topic, kind *message.Policy, ended func()) Room
 	// RoomKind and SessionKind are how the children are supervised.
 	RoomKind, SessionKind *actors.Kind
+	// Timing is told how long the tenant's messages wait; nil: nobody asks.
+	Timing mailbox.Timing
 	// Ended is told that the tenant takes nothing any more, and that the next one
 	// of its name must be made anew.
 	Ended func(*Tenant)
@@ -107,7 +109,7 @@ func New(cfg Config) *Tenant {
 	t.frames = backpressure.NewAccount(t.queue, cfg.Limits.QueueBytes/4*3)
 	t.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: t.flow,
-		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed,
+		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed, Timing: cfg.Timing,
 	}, nil)
 	t.signal.Init(t)
 	t.timer.Init(func() { t.mb.Raise(&t.signal, lingered) })
@@ -144,6 +146,13 @@ func (t *Tenant) Forget(name string, closed *mailbox.Mailbox) { t.directory.Forg
 
 // Rooms is how many there are.
 func (t *Tenant) Rooms() int { return t.directory.size() }
+
+// EachRoom calls f for each room that there is now, with no lock held.
+func (t *Tenant) EachRoom(f func(name string, m *mailbox.Mailbox)) {
+	for _, e := range t.directory.all() {
+		f(e.name, e.room.Mailbox())
+	}
+}
 
 // Attach starts a session.
 func (t *Tenant) Attach(a *message.Attach) backpressure.Outcome {
