@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -87,10 +88,11 @@ func TestKeySetVerifiesTokens(t *testing.T) {
 	defer set.Close()
 	opens(t, write(t, "pulse.yaml", "auth: { jwt: { jwks: { url: '"+set.URL+"' } } }"), token, true)
 
-	asked := make(chan struct{}, 8)
+	asked, left := make(chan struct{}, 8), make(chan struct{}, 8)
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		<-r.Context().Done()
+		left <- struct{}{}
 	}))
 	defer hanging.Close()
 	n := start(t, "serve", "--config", write(t, "pulse.yaml", "auth: { jwt: { jwks: { url: '"+hanging.URL+"' } } }"), "--listen=127.0.0.1:0", "--internal.listen=127.0.0.1:0")
@@ -110,6 +112,11 @@ func TestKeySetVerifiesTokens(t *testing.T) {
 	}()
 	if code := n.end(); code != exitOK {
 		t.Errorf("exit %d", code)
+	}
+	select {
+	case <-left:
+	case <-time.After(2 * time.Second): // a fetch may take five
+		t.Error("the node has ended, and fetches keys")
 	}
 	if err := <-closed; websocket.CloseStatus(err) != 1012 {
 		t.Errorf("who waited for the key set: %v", err)
