@@ -88,3 +88,11 @@ func faultOf(err error) fault {
 	}
 	return refusedFault
 }
+
+// causeOf is why a link has ended, in bounded texts.
+func causeOf(err error) string {
+	if f := faultOf(err); f.ails() {
+		return why[f]
+	}
+	return "the server refused a subscription"
+}

@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// Bridge is a node's place on Redis. It is the bridge.Broker.
+type Bridge struct {
+	// immutable
+	config    Config
+	names     names
+	log       *slog.Logger
+	seed      maphash.Seed
+	client    goredis.UniversalClient
+	caller    *caller
+	listeners []*listener
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+
+	condition bridge.Condition // has its own lock
+	counters  Counters
+	tokens    atomic.Uint64 // of batches, given out
+	attempts  attempts      // has its own lock
+
+	running sync.WaitGroup // keepers and the pulse
+	closing sync.Once
+
+	mu sync.Mutex
+	// guarded by mu
+	machine *machine
+	telling bool    // a goroutine tells of health, and will look again
+	links   []*link // that stand; nil: none
+}
+
+var _ bridge.Broker = (*Bridge)(nil)
+
+// New starts a Bridge, which finds the server by itself: it is connecting until
+// then, and whatever is asked of it waits as in any outage.
+func New(config Config) (*Bridge, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	b := &Bridge{
+		config: config,
+		names:  names{key: config.KeyPrefix, channel: config.ChannelPrefix, cluster: config.Mode == Cluster},
+		log:    config.Logger,
+		seed:   maphash.MakeSeed(),
+		client: config.newClient(),
+		links:  make([]*link, 1),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.machine = newMachine(len(b.links), time.Now())
+	b.condition.Set(b.machine.health)
+	b.attempts.init(b)
+	b.caller = newCaller(b.ctx, b.client, config.Outage)
+	b.caller.build = b.buildPublish
+	b.caller.texts = b.newTexts
+	b.caller.ailing = func(f fault) { b.judge(func(m *machine, now time.Time) { m.called(f, now) }) }
+	for range listeners {
+		b.listeners = append(b.listeners, newListener(b, len(b.links)))
+	}
+	b.caller.start()
+	for _, l := range b.listeners {
+		go l.run()
+	}
+	for index := range b.links {
+		b.running.Go(func() { b.keep(index) })
+	}
+	b.running.Go(b.pulse)
+	return b, nil
+}
+
+func (b *Bridge) newTexts() *texts {
+	return &texts{limits: codec.EnvelopeLimits{CompressAbove: max(0, b.config.CompressAbove), MaxData: b.config.PayloadMax}}
+}
+
+// Node is this node's name among those on the server.
+func (b *Bridge) Node() string { return b.config.Node }
+
+// Counters are what was counted so far.
+func (b *Bridge) Counters() *Counters { return &b.counters }
+
+// Health implements bridge.Broker.
+func (b *Bridge) Health() bridge.Health { return b.condition.Health() }
+
+// Watch implements bridge.Broker.
+func (b *Bridge) Watch(changed func(bridge.Health)) (stop func()) { return b.condition.Watch(changed) }
+
+// judge gives the machine something, and tells whoever watches of a change.
+func (b *Bridge) judge(give func(m *machine, now time.Time)) {
+	b.mu.Lock()
+	give(b.machine, time.Now())
+	b.counters.ConnectionLost.Store(b.machine.outages)
+	for !b.telling && b.condition.Health() != b.machine.health {
+		h := b.machine.health
+		b.telling = true
+		b.mu.Unlock()
+		b.condition.Set(h)
+		b.log.Info("redis: bridge", "state", h.State.String(), "why", h.Why)
+		b.mu.Lock()
+		b.telling = false
+	}
+	b.mu.Unlock()
+}
+
+// Close implements bridge.Broker.
+func (b *Bridge) Close() {
+	b.closing.Do(func() {
+		b.cancel()
+		_ = b.client.Close() // ends what is under way; there is nothing to be done about an error
+		b.caller.close()
+		b.attempts.close()
+		b.running.Wait()
+		for _, l := range b.listeners {
+			l.close()
+		}
+		b.judge(func(m *machine, now time.Time) { m.close(now) })
+	})
+}
+
+// linkOf is the index of the link that carries what lies with owner.
+func (b *Bridge) linkOf(string) int { return 0 }
+
+func (b *Bridge) publishWord() string {
+	if b.config.Mode == Cluster {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}

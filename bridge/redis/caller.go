@@ -1,0 +1,305 @@
+package redis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/yaza-dev/pulse/actors/supervision"
+)
+
+// call is one command, made so that it may be repeated.
+type call struct {
+	script *script // nil: a plain command, in args
+	keys   []string
+	args   []any
+	// done gets the server's reply. It only posts.
+	done func(reply any, err error)
+}
+
+const (
+	callers   = 2 // pipelines under way
+	waitTick  = 50 * time.Millisecond
+	firstWait = 50 * time.Millisecond // between attempts to reach the server
+	longWait  = time.Second
+)
+
+func backoff() supervision.Backoff {
+	return supervision.Backoff{Initial: firstWait, Cap: longWait, Jitter: 0.5, Window: time.Hour}
+}
+
+// caller brings what is in line to the server: each of its goroutines takes what
+// waits, as one pipeline, and comes back with the replies. While it is away more
+// gathers, so that load makes pipelines longer and nothing waits for others when
+// there is little.
+type caller struct {
+	// immutable
+	client goredis.UniversalClient
+	wait   time.Duration                  // of ops that are repeated; 0: none are
+	build  func(w *texts, b *batch) *call // makes a batch of publications a call, or answers it
+	ailing func(f fault)                  // told of every pipeline's worst, outside mu
+	texts  func() *texts
+	ctx    context.Context
+
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	ready sync.Cond // something to take, or closed
+	// guarded by mu
+	line   line
+	later  []*strand // to be enlisted at the next tick
+	closed bool
+	sick   bool // nothing got through last time
+	trying bool // one pipeline is finding out whether something does
+	until  time.Time
+	retry  supervision.Backoff
+}
+
+func newCaller(ctx context.Context, client goredis.UniversalClient, most OutageQueue) *caller {
+	c := &caller{client: client, wait: most.Wait, ctx: ctx, line: newLine(most), retry: backoff()}
+	c.ready.L = &c.mu
+	return c
+}
+
+// start runs the goroutines, which end at close.
+func (c *caller) start() {
+	for range callers {
+		c.running.Go(c.run)
+	}
+	c.running.Go(c.watch)
+}
+
+// put takes o in; if it cannot, o fails at once.
+func (c *caller) put(tenant, strand string, o *op) {
+	o.since = time.Now()
+	if o.repeat && c.wait == 0 {
+		o.repeat = false
+	}
+	c.mu.Lock()
+	var err error
+	switch {
+	case c.closed:
+		err = errClosed
+	case c.sick && !o.repeat:
+		err = errLost
+	default:
+		err = c.line.put(tenant, strand, o)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		o.fail(err)
+		return
+	}
+	c.ready.Signal()
+}
+
+func (c *caller) run() {
+	texts := c.texts()
+	for {
+		taken, trial := c.take()
+		if taken == nil {
+			return
+		}
+		c.send(texts, taken, trial)
+	}
+}
+
+// take waits for something to do. nil: closed.
+func (c *caller) take() (taken []*batch, trial bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed {
+		switch {
+		case !c.sick:
+			taken = c.line.take(1 << 20)
+		case !c.trying && !time.Now().Before(c.until):
+			taken, trial = c.line.take(recoveryEvents), true
+			c.trying = len(taken) > 0
+		}
+		if len(taken) > 0 {
+			return taken, trial
+		}
+		c.ready.Wait()
+	}
+	return nil, false
+}
+
+// outcome is what became of one batch.
+type outcome struct {
+	reply any
+	err   error
+	fault fault
+}
+
+// send makes one pipeline of what was taken and hands the replies out.
+func (c *caller) send(w *texts, taken []*batch, trial bool) {
+	sent := taken[:0:0]
+	var answered []*batch // by build: nothing of them is for the server
+	for _, b := range taken {
+		if b.call == nil {
+			b.call = c.build(w, b)
+		}
+		if b.call == nil {
+			answered = append(answered, b)
+		} else {
+			sent = append(sent, b)
+		}
+	}
+	outcomes := make([]outcome, len(sent))
+	all := make([]int, len(sent))
+	for i := range all {
+		all[i] = i
+	}
+	if len(sent) > 0 {
+		unknown := c.pipeline(sent, all, outcomes, false)
+		if len(unknown) > 0 {
+			// The server was restarted, or told to forget. One call of a strand is
+			// under way at a time, so that sending these later changes no order.
+			c.pipeline(sent, unknown, outcomes, true)
+		}
+	}
+	c.finish(sent, outcomes, answered, trial)
+}
+
+// pipeline sends some of the batches, by the scripts' names or whole, and returns
+// those whose script the server does not know.
+func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, whole bool) (unknown []int) {
+	pipe := c.client.Pipeline()
+	cmds := make([]*goredis.Cmd, 0, len(which))
+	for _, i := range which {
+		k := sent[i].call
+		switch {
+		case k.script == nil:
+			cmds = append(cmds, pipe.Do(c.ctx, k.args...))
+		case whole:
+			cmds = append(cmds, pipe.Eval(c.ctx, k.script.text, k.keys, k.args...))
+		default:
+			cmds = append(cmds, pipe.EvalSha(c.ctx, k.script.hash, k.keys, k.args...))
+		}
+	}
+	_, _ = pipe.Exec(c.ctx) // each command has its own error
+	for n, i := range which {
+		reply, err := cmds[n].Result()
+		outcomes[i] = outcome{reply, err, faultOf(err)}
+		if outcomes[i].fault == noScript {
+			unknown = append(unknown, i)
+		}
+	}
+	return unknown
+}
+
+// finish takes the replies in, and calls back.
+func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, trial bool) {
+	worst, through := noFault, len(sent) == 0
+	c.mu.Lock()
+	for _, b := range answered {
+		c.line.done(b)
+	}
+	for i, b := range sent {
+		o := &outcomes[i]
+		if o.fault.ails() {
+			worst = max(worst, o.fault)
+		} else {
+			through = true
+		}
+		if o.fault.repeat() && b.repeats() && !c.closed {
+			c.line.back(b)
+			c.later = append(c.later, b.strand)
+			sent[i] = nil
+		} else {
+			c.line.done(b)
+		}
+	}
+	switch {
+	case trial:
+		c.trying = false
+	}
+	if !through {
+		c.sick = true
+		delay, _ := c.retry.Next(time.Now())
+		c.until = time.Now().Add(delay)
+	} else if len(sent) > 0 && c.sick {
+		c.sick = false
+		c.retry.Reset()
+	}
+	c.mu.Unlock()
+	c.ready.Broadcast()
+	if len(sent) > 0 {
+		c.ailing(worst)
+	}
+	for i, b := range sent {
+		if b == nil {
+			continue
+		}
+		switch o := &outcomes[i]; {
+		case o.fault == noFault:
+			b.call.done(o.reply, nil)
+		case o.fault == outOfMemory:
+			b.fail(errMemory)
+		case o.fault.repeat():
+			b.fail(errLost)
+		default:
+			b.call.done(nil, o.err)
+		}
+	}
+}
+
+func (b *batch) repeats() bool {
+	for _, o := range b.ops {
+		if !o.repeat {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *batch) fail(err error) {
+	for _, o := range b.ops {
+		o.fail(err)
+	}
+}
+
+// watch ends what has waited too long, and lets repeats go.
+func (c *caller) watch() {
+	tick := time.NewTicker(waitTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case now := <-tick.C:
+			c.tick(now)
+		}
+	}
+}
+
+func (c *caller) tick(now time.Time) {
+	c.mu.Lock()
+	for _, s := range c.later {
+		c.line.enlist(s)
+	}
+	c.later = c.later[:0]
+	expired := c.line.expire(now.Add(-max(c.wait, time.Second)))
+	c.mu.Unlock()
+	c.ready.Broadcast()
+	for _, o := range expired {
+		o.fail(errLost)
+	}
+}
+
+// close ends it, once the client is closed, and fails what is left.
+func (c *caller) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.ready.Broadcast()
+	c.running.Wait()
+	c.mu.Lock()
+	left := c.line.expire(time.Now().Add(time.Hour))
+	c.mu.Unlock()
+	for _, o := range left {
+		o.fail(errClosed)
+	}
+}

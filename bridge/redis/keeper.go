@@ -1,0 +1,139 @@
+package redis
+
+import (
+	"context"
+	"time"
+)
+
+// keep makes one link after another, until the bridge is closed.
+func (b *Bridge) keep(index int) {
+	retry := backoff()
+	for generation := uint64(1); b.ctx.Err() == nil; generation++ {
+		began := time.Now()
+		why := b.hold(index, generation)
+		b.judge(func(m *machine, now time.Time) { m.lost(index, why, now) })
+		if time.Since(began) > longWait {
+			retry.Reset()
+		}
+		delay, _ := retry.Next(time.Now())
+		select {
+		case <-b.ctx.Done():
+		case <-time.After(delay):
+		}
+	}
+}
+
+// hold makes a link and reads it until it ends; why it did.
+func (b *Bridge) hold(index int, generation uint64) (why string) {
+	address, err := b.config.primary(b.ctx)
+	if err != nil {
+		return causeOf(err)
+	}
+	k := &link{index: index, generation: generation, bridge: b, probe: b.names.probe(b.config.Node), ready: make(chan struct{}, 1)}
+	k.ctx, k.cancel = context.WithCancel(b.ctx)
+	k.client, k.pubsub = b.config.dialLink(address)
+	defer func() {
+		k.fail("")
+		_ = k.client.Close() // the connection is gone by now
+	}()
+	stop := context.AfterFunc(b.ctx, func() { k.fail("closed") })
+	defer stop()
+	if err := k.greet(); err != nil {
+		return causeOf(err)
+	}
+	b.judge(func(m *machine, now time.Time) { m.linked(index, generation, now) })
+	b.place(k, index)
+	for _, l := range b.listeners {
+		l.post(true, func() { l.up(k) })
+	}
+	b.inspect()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		k.write()
+	}()
+	err = k.read()
+	b.place(nil, index)
+	why = k.reason()
+	k.fail("")
+	<-written
+	for _, l := range b.listeners {
+		l.post(true, func() { l.down(k) })
+	}
+	if why == "" {
+		why = causeOf(err)
+	}
+	return why
+}
+
+func (b *Bridge) place(k *link, index int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.links[index] = k
+}
+
+const (
+	pulseTick    = 250 * time.Millisecond
+	inspectEvery = 30 * time.Second
+)
+
+// pulse has each link hear the node itself, and looks at the server now and then.
+func (b *Bridge) pulse() {
+	tick := time.NewTicker(pulseTick)
+	defer tick.Stop()
+	inspect := time.Now().Add(inspectEvery)
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case now := <-tick.C:
+			for index := range b.links {
+				b.beat(index)
+			}
+			if now.After(inspect) {
+				inspect = now.Add(inspectEvery)
+				b.inspect()
+			}
+		}
+	}
+}
+
+func (b *Bridge) beat(index int) {
+	var probe, replace bool
+	b.judge(func(m *machine, now time.Time) { probe, replace = m.due(index, now) })
+	b.mu.Lock()
+	k := b.links[index]
+	b.mu.Unlock()
+	switch {
+	case k == nil:
+		// Commands are looked after all the same: by them the server's return is noticed.
+	case replace:
+		b.counters.ProbesMissed.Add(1)
+		k.fail("what is published does not arrive")
+		return
+	case probe:
+		b.caller.put("", k.probe, &op{
+			call: &call{args: []any{b.publishWord(), k.probe, "1"}, done: func(any, error) {}},
+			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.heard(index, k.generation) }) },
+			size: 64,
+		})
+	}
+}
+
+var inspectScript = newScript("inspect")
+
+// inspect asks the server for what makes it unfit though it delivers.
+func (b *Bridge) inspect() {
+	b.caller.put("", "inspect", &op{
+		call: &call{script: &inspectScript, keys: []string{b.names.probe(b.config.Node)}, done: func(reply any, err error) {
+			advice, ok := reply.(string)
+			if err != nil || !ok {
+				b.log.Warn("redis: the server cannot be inspected", "error", err)
+				return
+			}
+			b.judge(func(m *machine, now time.Time) { m.advise(advice, now) })
+		}},
+		fail: func(error) {}, // the link or the next beat tells why
+		size: 64,
+	})
+}

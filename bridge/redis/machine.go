@@ -1,0 +1,148 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+)
+
+// probeEvery is how often each link is asked whether what is published arrives on
+// it. One that has not been heard when the next is due is missed.
+const probeEvery = 2 * time.Second
+
+// machine is the state of the bridge: from what happens to links and commands it
+// says how well events reach other nodes, and what to do about it. It is pure, and
+// has one owner.
+//
+//	connecting ── all links settled, commands answered ──▶ up ◀─▶ degraded
+//	     ▲ never again                                      │ ▲
+//	                                        any link or the │ │ all settled,
+//	                                        commands lost   ▼ │ answered
+//	                                                       down
+type machine struct {
+	links    map[int]*linkState
+	commands fault
+	answered bool   // some command has been, ever
+	advice   string // what is wrong with a server that delivers; empty: nothing
+	closed   bool
+
+	health  bridge.Health
+	outages uint64 // times that delivery was lost
+}
+
+// linkState is one link, or the lack of one.
+type linkState struct {
+	generation uint64 // of the link, so that what was said of an earlier one is told apart
+	why        string // there is none, and why
+	settled    bool   // all channels are subscribed, and all positions compared
+	probed     bool   // a probe is out
+	next       time.Time
+}
+
+func newMachine(links int, now time.Time) *machine {
+	m := &machine{links: make(map[int]*linkState), health: bridge.Health{State: bridge.Connecting, Why: "not connected yet", Since: now}}
+	for i := range links {
+		m.links[i] = &linkState{why: "not connected yet"}
+	}
+	return m
+}
+
+// lost: the link is gone.
+func (m *machine) lost(link int, why string, now time.Time) {
+	m.links[link] = &linkState{why: why}
+	m.judge(now)
+}
+
+// linked: a new link stands; nothing is subscribed on it yet.
+func (m *machine) linked(link int, generation uint64, now time.Time) {
+	m.links[link] = &linkState{generation: generation, next: now.Add(probeEvery)}
+	m.judge(now)
+}
+
+// settled: what this node wants is subscribed, and nothing is missing unannounced.
+func (m *machine) settled(link int, generation uint64, now time.Time) {
+	if l := m.links[link]; l.generation == generation {
+		l.settled = true
+		m.judge(now)
+	}
+}
+
+// called: commands came back, with their worst fault.
+func (m *machine) called(f fault, now time.Time) {
+	m.commands = f
+	m.answered = m.answered || f == noFault
+	m.judge(now)
+}
+
+// advise: the server delivers, but something is wrong with it.
+func (m *machine) advise(text string, now time.Time) {
+	m.advice = text
+	m.judge(now)
+}
+
+func (m *machine) close(now time.Time) {
+	m.closed = true
+	m.judge(now)
+}
+
+// due says what is to be done about a link at this instant: publish a probe, or
+// replace it, since it has not brought the last one.
+func (m *machine) due(link int, now time.Time) (probe, replace bool) {
+	l := m.links[link]
+	if l.why != "" || now.Before(l.next) {
+		return false, false
+	}
+	l.next = now.Add(probeEvery)
+	if l.probed && m.commands == noFault {
+		return false, true
+	}
+	l.probed = true
+	return true, false
+}
+
+// heard: the probe has come.
+func (m *machine) heard(link int, generation uint64) {
+	if l := m.links[link]; l.generation == generation {
+		l.probed = false
+	}
+}
+
+// judge finds the state. Since changes with the state only.
+func (m *machine) judge(now time.Time) {
+	state, why := bridge.Up, ""
+	switch broken := m.broken(); {
+	case m.closed:
+		state, why = bridge.Down, "closed"
+	case broken != "" && m.health.State == bridge.Connecting:
+		state, why = bridge.Connecting, broken
+	case broken != "":
+		state, why = bridge.Down, broken
+	case m.advice != "":
+		state, why = bridge.Degraded, m.advice
+	}
+	if m.health.State.Live() && state == bridge.Down && !m.closed {
+		m.outages++
+	}
+	if state != m.health.State {
+		m.health.State, m.health.Since = state, now
+	}
+	m.health.Why = why
+}
+
+// broken says why events do not come, or do not reach others; empty: they do.
+func (m *machine) broken() string {
+	if m.commands.ails() {
+		return why[m.commands]
+	}
+	if !m.answered {
+		return "not connected yet"
+	}
+	for i := range len(m.links) {
+		if l := m.links[i]; l.why != "" {
+			return l.why
+		} else if !l.settled {
+			return "subscribing anew"
+		}
+	}
+	return ""
+}

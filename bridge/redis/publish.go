@@ -1,0 +1,335 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/codec"
+)
+
+var (
+	publishScript = newScript("position", "publish")
+
+	errExpired   = codec.NewError(codec.CodeExpired, "too late to publish")
+	errNoHistory = codec.NewError(codec.CodeUnsupported, "the room has no history")
+	errTooLong   = codec.NewError(codec.CodeTooLarge, "larger than the room's history")
+	errOffsets   = codec.NewError(codec.CodeInternal, "the room's offsets are used up")
+)
+
+// publish is publications of one topic on their way; their number is bounded by
+// callEvents.
+type publish struct {
+	topic     codec.Topic
+	retention bridge.Retention
+	plain     bool // nothing is kept or remembered: no script, and never twice
+	batch     []bridge.Publication
+	done      func([]bridge.Published)
+}
+
+func (p *publish) joins(first *publish) bool {
+	return p.plain == first.plain && p.retention == first.retention
+}
+
+// refuse answers all of it. Who publishes what is only passed on has been heard on
+// this node, and an outage is nothing that he must know of.
+func (p *publish) refuse(err error) {
+	results := make([]bridge.Published, len(p.batch))
+	for i := range results {
+		if p.plain && err == errLost {
+			results[i].EID = p.batch[i].Event.EID
+		} else {
+			results[i].Err = coded(err)
+		}
+	}
+	p.done(results)
+}
+
+// Publish implements bridge.Broker.
+func (b *Bridge) Publish(topic codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
+	b.counters.Published.Add(uint64(len(batch)))
+	if len(batch) <= callEvents {
+		b.publish(topic, r, batch, done)
+		return
+	}
+	all := &gathered{results: make([]bridge.Published, len(batch)), left: (len(batch) + callEvents - 1) / callEvents, done: done}
+	for from := 0; from < len(batch); from += callEvents {
+		b.publish(topic, r, batch[from:min(from+callEvents, len(batch))], func(part []bridge.Published) { all.add(from, part) })
+	}
+}
+
+// gathered puts the answers of parts together.
+type gathered struct {
+	done func([]bridge.Published)
+
+	mu sync.Mutex
+	// guarded by mu
+	results []bridge.Published
+	left    int
+}
+
+func (g *gathered) add(from int, part []bridge.Published) {
+	g.mu.Lock()
+	copy(g.results[from:], part)
+	g.left--
+	last := g.left == 0
+	g.mu.Unlock()
+	if last {
+		g.done(g.results)
+	}
+}
+
+// publish puts what one call carries in line.
+func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
+	if len(batch) == 0 {
+		done(nil)
+		return
+	}
+	p := &publish{topic: topic, retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), done: done}
+	size := int64(0)
+	for i := range batch {
+		pub := &batch[i]
+		size += int64(pub.Event.Size() + len(pub.DedupKey))
+		if pub.Buffered || pub.DedupKey != "" && r.DedupWindow > 0 {
+			p.plain = false
+		}
+	}
+	b.caller.put(topic.Tenant, b.names.room(topic), &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
+}
+
+// publishing is one batch as one call: of which ops which publications it has.
+type publishing struct {
+	bridge  *Bridge
+	topic   codec.Topic
+	ops     []*op
+	results [][]bridge.Published // of each op
+	sent    []sentPublication
+}
+
+type sentPublication struct {
+	op, at   int
+	eid      string
+	buffered bool
+	refusal  error
+}
+
+// buildPublish makes one call of a batch. nil: there is nothing to send, and all is
+// answered.
+func (b *Bridge) buildPublish(w *texts, batch *batch) *call {
+	first := batch.ops[0].publish
+	p := &publishing{bridge: b, topic: first.topic, ops: batch.ops, results: make([][]bridge.Published, len(batch.ops))}
+	var k *call
+	if first.plain {
+		k = p.message(w)
+	} else {
+		k = p.script(w, first.retention)
+	}
+	if len(p.sent) == 0 {
+		p.answer()
+		return nil
+	}
+	return k
+}
+
+// each visits all publications, with the place of the result.
+func (p *publishing) each(visit func(op, at int, pub *bridge.Publication, result *bridge.Published)) {
+	for i, o := range p.ops {
+		p.results[i] = make([]bridge.Published, len(o.publish.batch))
+		for j := range o.publish.batch {
+			visit(i, j, &o.publish.batch[j], &p.results[i][j])
+		}
+	}
+}
+
+func (p *publishing) answer() {
+	for i, o := range p.ops {
+		o.publish.done(p.results[i])
+	}
+}
+
+// message is a batch that nobody keeps.
+func (p *publishing) message(w *texts) *call {
+	var lines []string
+	now := time.Now()
+	p.each(func(op, at int, pub *bridge.Publication, result *bridge.Published) {
+		text, err := w.of(pub.Event, false)
+		switch {
+		case late(pub, now):
+			result.Err = errExpired
+		case err != nil:
+			result.Err = p.bridge.tooLarge(err)
+		default:
+			result.EID = pub.Event.EID
+			lines = append(lines, text)
+			p.sent = append(p.sent, sentPublication{op: op, at: at})
+		}
+	})
+	b := p.bridge
+	return &call{
+		args: []any{b.publishWord(), b.names.room(p.topic), passingMessage(b.config.Node, lines)},
+		done: func(any, error) { p.answer() },
+	}
+}
+
+// script is a batch that is sequenced; see publish.lua for what it is given.
+func (p *publishing) script(w *texts, r bridge.Retention) *call {
+	b := p.bridge
+	now := time.Now()
+	keys := []string{b.names.buffer(p.topic), b.names.meta(p.topic)}
+	numbers := map[string]int{}
+	claim := b.claim(p.topic)
+	token := strconv.FormatUint(b.tokens.Add(1), 10)
+	args := []any{
+		b.config.Node, token, b.publishWord(), b.names.room(p.topic), freshEpoch(),
+		claim.Epoch, decimal(claim.Offset), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),
+	}
+	p.each(func(op, at int, pub *bridge.Publication, result *bridge.Published) {
+		key := 0
+		if pub.DedupKey != "" && r.DedupWindow > 0 {
+			name := b.names.dedup(p.topic, newDigest(ofPublication, pub.Event.From, pub.DedupKey))
+			if numbers[name] == 0 {
+				keys = append(keys, name)
+				numbers[name] = len(keys) - 2
+			}
+			key = numbers[name]
+		}
+		size, text := 0, ""
+		var err error
+		if pub.Buffered {
+			size = pub.Event.Size() + 16 // of the epoch
+		}
+		verdict, refusal := "p", error(nil)
+		switch {
+		case late(pub, now):
+			verdict, refusal = "l", errExpired
+		case pub.Buffered && r.Events < 1:
+			verdict, refusal = "n", errNoHistory
+		case pub.Buffered && r.Bytes > 0 && int64(size) > r.Bytes:
+			verdict, refusal = "t", errTooLong
+		default:
+			if text, err = w.of(pub.Event, pub.Buffered); err != nil {
+				verdict, refusal, text = "t", p.bridge.tooLarge(err), ""
+			} else if pub.Buffered {
+				verdict = "b"
+			}
+		}
+		if refusal != nil && key == 0 {
+			result.Err = coded(refusal) // it can be no repeat
+			return
+		}
+		args = append(args, verdict, key, pub.Event.EID, size, text)
+		p.sent = append(p.sent, sentPublication{op, at, pub.Event.EID, pub.Buffered, refusal})
+	})
+	return &call{script: &publishScript, keys: keys, args: args, done: p.published}
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func late(pub *bridge.Publication, now time.Time) bool {
+	return !pub.Expires.IsZero() && !now.Before(pub.Expires)
+}
+
+// published takes the script's answer.
+func (p *publishing) published(reply any, err error) {
+	letters, first, repeats, bad := publishReply(reply, err, len(p.sent))
+	if bad != nil {
+		p.bridge.log.Error("redis: a batch was refused", "error", bad)
+		for i, o := range p.ops {
+			for j := range p.results[i] {
+				p.results[i][j] = bridge.Published{Err: errServer}
+			}
+			o.publish.done(p.results[i])
+		}
+		return
+	}
+	next, kept := first, uint64(0)
+	for i, s := range p.sent {
+		result := &p.results[s.op][s.at]
+		switch letters[i] {
+		case 'b':
+			*result = bridge.Published{EID: s.eid, Position: next}
+			next.Offset++
+			kept++
+		case 'p':
+			*result = bridge.Published{EID: s.eid}
+		case 'f':
+			result.Err = errOffsets
+		case 'd':
+			*result = repeatOf(repeats[0])
+			repeats = repeats[1:]
+		default:
+			result.Err = coded(s.refusal)
+		}
+	}
+	p.bridge.counters.BufferWrites.Add(kept)
+	if kept > 0 {
+		next.Offset--
+		p.bridge.learn(p.topic, next)
+	}
+	p.answer()
+}
+
+// publishReply takes the answer apart; letters are as many as were sent.
+func publishReply(reply any, err error, sent int) (letters string, first codec.Position, repeats []string, bad error) {
+	if err != nil {
+		return "", first, nil, err
+	}
+	list, err := stringsOf(reply)
+	if err != nil || len(list) < 3 || len(list[2]) != sent || strings.Count(list[2], "d") != len(list)-3 {
+		return "", first, nil, errors.Join(errReply, err)
+	}
+	first, err = position(list[0], list[1])
+	return list[2], first, list[3:], err
+}
+
+var errReply = errors.New("redis: an answer that no script gives")
+
+func stringsOf(reply any) ([]string, error) {
+	list, ok := reply.([]any)
+	if !ok {
+		return nil, errReply
+	}
+	texts := make([]string, len(list))
+	for i, v := range list {
+		if texts[i], ok = v.(string); !ok {
+			return nil, errReply
+		}
+	}
+	return texts, nil
+}
+
+// repeatOf is the first result of a dedup key: "epoch offset eid".
+func repeatOf(first string) bridge.Published {
+	epoch, rest, _ := strings.Cut(first, " ")
+	offset, eid, ok := strings.Cut(rest, " ")
+	if !ok {
+		return bridge.Published{Err: errServer} // forgotten while the batch was repeated
+	}
+	if epoch == none {
+		return bridge.Published{EID: eid, Duplicate: true}
+	}
+	at, err := position(epoch, offset)
+	if err != nil {
+		return bridge.Published{Err: errServer}
+	}
+	return bridge.Published{EID: eid, Position: at, Duplicate: true}
+}
+
+// tooLarge is what the publisher is told of an event that the bridge cannot carry.
+func (b *Bridge) tooLarge(err error) *codec.Error {
+	b.log.Warn(errTooLarge.Message, "error", err)
+	return errTooLarge
+}
+
+// coded is err as a refusal.
+func coded(err error) *codec.Error {
+	var e *codec.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, time.Second, fmt.Sprintf("the bridge failed: %T", err))
+}
