@@ -1,0 +1,225 @@
+// Package server runs real redis-server processes for tests, and treats them badly.
+//
+// A Server is one process on a free port of the loopback, with a folder of its own.
+// It ends with the test that started it. Where redis-server is missing tests fail
+// and say what to install: they are never left out.
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a server may take to start, or to obey.
+const patience = 15 * time.Second
+
+// Server is one redis-server.
+type Server struct {
+	tb   testing.TB
+	port int
+	dir  string
+	args []string
+
+	process *exec.Cmd // nil: stopped
+}
+
+// Start runs a server without persistence. args are further ones of redis-server,
+// as "--maxmemory", "10mb".
+func Start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, port: freePort(tb), dir: tb.TempDir(), args: args}
+	tb.Cleanup(s.Kill)
+	s.Restart()
+	return s
+}
+
+// Address is host:port.
+func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Port is that of Address.
+func (s *Server) Port() int { return s.port }
+
+// Restart runs the server again, with what it has kept on disk.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		s.tb.Fatal("redis-server is missing: run tests/prepare, or install the package redis-server")
+	}
+	args := append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"), "--repl-diskless-sync-delay", "0",
+	}, s.args...)
+	s.process = exec.Command(path, args...)
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.process.Start(); err != nil {
+		s.tb.Fatal(err)
+	}
+	s.await("PING", "+PONG")
+}
+
+// await repeats a command until its answer begins with want.
+func (s *Server) await(command, want string) {
+	s.tb.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		answer, err := s.try(strings.Fields(command)...)
+		if err == nil && strings.HasPrefix(answer, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // only to be shown
+			s.tb.Fatalf("redis on port %d: %s answers %q, %v, not %q\n%s", s.port, command, answer, err, want, log)
+		}
+		time.Sleep(10 * time.Millisecond) // between two attempts; nothing depends on it
+	}
+}
+
+// Kill ends the process at once: what is not on disk is lost.
+func (s *Server) Kill() {
+	if s.process != nil {
+		_ = s.process.Process.Kill() // it may have ended by itself
+		_ = s.process.Wait()         // killed
+		s.process = nil
+	}
+}
+
+// Stop ends it in order.
+func (s *Server) Stop() {
+	s.tb.Helper()
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		s.tb.Fatal(err)
+	}
+	_ = s.process.Wait() // it says by its status that it was told to
+	s.process = nil
+}
+
+// Pause freezes it: connections stay, nothing is answered. Resume goes on.
+func (s *Server) Pause()  { s.signal(syscall.SIGSTOP) }
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(what syscall.Signal) {
+	s.tb.Helper()
+	if err := s.process.Process.Signal(what); err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// Do sends one command and returns the answer as redis-cli would print it raw.
+func (s *Server) Do(args ...string) string {
+	s.tb.Helper()
+	answer, err := s.try(args...)
+	if err != nil {
+		s.tb.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+	if strings.HasPrefix(answer, "-") {
+		s.tb.Fatalf("%s: %s", strings.Join(args, " "), answer)
+	}
+	return strings.TrimPrefix(answer, "+")
+}
+
+// Flush removes all keys.
+func (s *Server) Flush() { s.tb.Helper(); s.Do("FLUSHALL") }
+
+// Replicate makes it a replica of another, and waits until it has everything.
+func (s *Server) Replicate(of *Server) {
+	s.tb.Helper()
+	s.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(of.port))
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") {
+		if time.Now().After(deadline) {
+			s.tb.Fatal("the replica is not in sync")
+		}
+		time.Sleep(10 * time.Millisecond) // between two looks
+	}
+}
+
+// Promote makes it a primary.
+func (s *Server) Promote() { s.tb.Helper(); s.Do("REPLICAOF", "NO", "ONE") }
+
+func (s *Server) try(args ...string) (answer string, err error) {
+	c, err := net.DialTimeout("tcp", s.Address(), time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := c.Write([]byte(b.String())); err != nil {
+		return "", err
+	}
+	return readAnswer(bufio.NewReader(c))
+}
+
+// readAnswer reads one answer; the parts of a list are put on lines of their own.
+func readAnswer(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	switch line[0] {
+	case '$':
+		n, err := strconv.Atoi(line[1:])
+		if err != nil || n < 0 {
+			return "", err
+		}
+		text := make([]byte, n+2)
+		for at := 0; at < len(text); {
+			got, err := r.Read(text[at:])
+			if err != nil {
+				return "", err
+			}
+			at += got
+		}
+		return string(text[:n]), nil
+	case '*':
+		n, err := strconv.Atoi(line[1:])
+		if err != nil {
+			return "", err
+		}
+		var parts []string
+		for range n {
+			part, err := readAnswer(r)
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, "\n"), nil
+	case ':':
+		return line[1:], nil
+	default:
+		return line, nil
+	}
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // nothing was accepted
+	port := l.Addr().(*net.TCPAddr).Port
+	if port > 55000 { // a cluster's bus is 10,000 above
+		return freePort(tb)
+	}
+	return port
+}
