@@ -1,9 +1,8 @@
 package backpressure
 
 import (
+	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Rate is how much may pass in a second. 0: as much as wants to.
@@ -12,12 +11,14 @@ type Rate struct {
 	Bytes    int64
 }
 
-// burst is how many seconds' worth may pass at once after a pause.
-const burst = 2
+// burst is what may pass at once after a pause, in time.
+const burst = int64(2 * time.Second)
 
-// Meter holds what passes to a Rate. It is safe for concurrent use.
+// Meter holds what passes to a Rate. It is safe for concurrent use, and allocates
+// nothing.
 type Meter struct {
-	messages, bytes *rate.Limiter // nil: no limit
+	mu              sync.Mutex
+	messages, bytes bucket // guarded by mu
 }
 
 // NewMeter makes a Meter that is full; nil, which lets everything pass, if r sets
@@ -26,41 +27,42 @@ func NewMeter(r Rate) *Meter {
 	if r == (Rate{}) {
 		return nil
 	}
-	return &Meter{limiter(int64(r.Messages)), limiter(r.Bytes)}
-}
-
-func limiter(n int64) *rate.Limiter {
-	if n == 0 {
-		return nil
-	}
-	return rate.NewLimiter(rate.Limit(n), int(burst*n))
+	return &Meter{messages: bucket{rate: int64(r.Messages)}, bytes: bucket{rate: r.Bytes}}
 }
 
 // Take lets a message of n bytes pass, or says how long it has to wait; then
 // nothing was taken. A message larger than a burst passes when the meter is full.
-func (m *Meter) Take(now time.Time, n int) (wait time.Duration) {
+// now is of a clock that does not go back, in nanoseconds.
+func (m *Meter) Take(now int64, n int) (wait time.Duration) {
 	if m == nil {
 		return 0
 	}
-	message, wait := take(m.messages, now, 1)
-	if wait > 0 {
-		return wait
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	message, bytes := m.messages.after(now, 1), m.bytes.after(now, int64(n))
+	if wait := max(message, bytes) - now - burst; wait > 0 {
+		return time.Duration(wait)
 	}
-	if _, wait = take(m.bytes, now, n); wait > 0 && message != nil {
-		message.CancelAt(now)
-	}
-	return wait
+	m.messages.full, m.bytes.full = message, bytes
+	return 0
 }
 
-// take reserves n at once, or not at all.
-func take(l *rate.Limiter, now time.Time, n int) (*rate.Reservation, time.Duration) {
-	if l == nil {
-		return nil, 0
+// bucket is a token bucket, kept as the instant at which it will be full: what is
+// taken puts that off by the time in which so much may pass, never beyond a burst
+// from now.
+type bucket struct {
+	rate int64 // a second; 0: no limit
+	full int64
+}
+
+// after is when it would be full if n were taken now.
+func (b *bucket) after(now, n int64) int64 {
+	if b.rate == 0 {
+		return now
 	}
-	r := l.ReserveN(now, min(n, l.Burst()))
-	wait := r.DelayFrom(now)
-	if wait > 0 {
-		r.CancelAt(now)
+	takes := burst
+	if n/2 < b.rate {
+		takes = n * int64(time.Second) / b.rate // overflows beyond 8 GiB, which no message has
 	}
-	return r, wait
+	return max(b.full, now) + takes
 }

@@ -53,7 +53,7 @@ func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/ws", e.sockets)
 	e.serveHTTP(mux)
-	return e.hurried(e.proxies.around(mux))
+	return e.boundBodies(e.proxies.around(mux))
 }
 
 // InternalHandler serves operators: it must not be reachable by clients.
