@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/transport/memory"
@@ -211,6 +212,37 @@ func TestWhoGoesOnRegardlessIsClosed4529(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever sends on while as many requests wait for their replies as may wait is
+// refused for a rate too.
+func TestWhoNeverWaitsForRepliesIsClosed4529(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, func(c *Config) {
+			c.Kinds = []room.Kind{serving("desk", func(_ *room.Context, c *room.Command) (any, error) {
+				c.Later() // and never
+				return nil, nil
+			})}
+		})
+		c := join(t, e, "acme/a")
+		ended := make(chan uint16, 1)
+		go func() {
+			var end *memory.CloseError
+			for err := error(nil); !errors.As(err, &end); {
+				_, err = c.conn.Recv(t.Context())
+			}
+			ended <- end.Code
+		}()
+		began := time.Now()
+		for i := 1; len(ended) == 0 && time.Since(began) < 25*time.Second; i++ {
+			_ = c.conn.Send(fmt.Appendf(nil, `{"t":"command","id":%d,"room":"desk:1","name":"wait"}`, i)) // fails when it is closed
+			time.Sleep(20 * time.Millisecond)
+		}
+		c.conn.Cut()
+		if code, took := <-ended, time.Since(began); code != 4529 || took < 10*time.Second || took > 14*time.Second {
+			t.Errorf("closed with %d after %v", code, took)
+		}
+	})
 }
 
 // Rates have defaults like other limits, and -1 lifts one.
