@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"strings"
 	"time"
@@ -28,7 +29,8 @@ type Config struct {
 	// Kinds of rooms. A client's room of a kind that is not listed exists only if
 	// the kind room.Any is.
 	Kinds []room.Kind
-	// Authenticator says who a client is.
+	// Authenticator says who a client is. The Engine does not close it: who has given
+	// it a key set (auth.JWT) closes it after the Engine.
 	Authenticator auth.Authenticator
 	// Broker carries events; the Engine does not close it. Nil: one in memory, for
 	// one node.
@@ -170,6 +172,9 @@ func (c *Config) prepare() (message.Kinds, error) {
 			fault("tenant %q: no valid name", name)
 		}
 		t.validate("tenant "+name, fault)
+	}
+	if c.Cookie != "" && (&http.Cookie{Name: c.Cookie}).Valid() != nil {
+		fault("cookie %q: no valid name", c.Cookie)
 	}
 	for _, o := range c.Origins {
 		if o == "*" {

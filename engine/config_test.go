@@ -60,17 +60,19 @@ func TestConfigFaults(t *testing.T) {
 			c.Kinds[0].NoHistory = true
 			c.Kinds[0].Events = map[string]room.EventPolicy{"*": {Delivery: room.Transient, Lane: backpressure.Lossy}}
 		}, ""},
-		"tenant's name":           {func(c *Config) { c.Tenants = map[string]TenantLimits{"": {}} }, `tenant ""`},
-		"tenant's limit":          {func(c *Config) { c.Tenants = map[string]TenantLimits{"acme": {MaxRooms: -1}} }, "tenant acme"},
-		"defaults of tenants":     {func(c *Config) { c.TenantDefaults.QueueBytes = -1 }, "TenantDefaults"},
-		"new rooms without limit": {func(c *Config) { c.TenantDefaults.NewRooms = -1 }, ""},
-		"new rooms below that":    {func(c *Config) { c.TenantDefaults.NewRooms = -2 }, "TenantDefaults"},
-		"all origins":             {func(c *Config) { c.Origins = []string{"*"} }, ""},
-		"an origin":               {func(c *Config) { c.Origins = []string{"https://app.test:8443"} }, ""},
-		"origin without scheme":   {func(c *Config) { c.Origins = []string{"app.test"} }, "origin"},
-		"origin with nothing":     {func(c *Config) { c.Origins = []string{"//app.test"} }, "origin"},
-		"origin with a fragment":  {func(c *Config) { c.Origins = []string{"https://app.test#a"} }, "origin"},
-		"origin with a pattern":   {func(c *Config) { c.Origins = []string{"https://app.test/*"} }, "origin"},
+		"tenant's name":            {func(c *Config) { c.Tenants = map[string]TenantLimits{"": {}} }, `tenant ""`},
+		"tenant's limit":           {func(c *Config) { c.Tenants = map[string]TenantLimits{"acme": {MaxRooms: -1}} }, "tenant acme"},
+		"defaults of tenants":      {func(c *Config) { c.TenantDefaults.QueueBytes = -1 }, "TenantDefaults"},
+		"new rooms without limit":  {func(c *Config) { c.TenantDefaults.NewRooms = -1 }, ""},
+		"new rooms below that":     {func(c *Config) { c.TenantDefaults.NewRooms = -2 }, "TenantDefaults"},
+		"all origins":              {func(c *Config) { c.Origins = []string{"*"} }, ""},
+		"an origin":                {func(c *Config) { c.Origins = []string{"https://app.test:8443"} }, ""},
+		"origin without scheme":    {func(c *Config) { c.Origins = []string{"app.test"} }, "origin"},
+		"origin with nothing":      {func(c *Config) { c.Origins = []string{"//app.test"} }, "origin"},
+		"origin with a fragment":   {func(c *Config) { c.Origins = []string{"https://app.test#a"} }, "origin"},
+		"a cookie":                 {func(c *Config) { c.Cookie = "__Host-pulse" }, ""},
+		"a cookie that is no name": {func(c *Config) { c.Cookie = "a b" }, "cookie"},
+		"origin with a pattern":    {func(c *Config) { c.Origins = []string{"https://app.test/*"} }, "origin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good()

@@ -212,8 +212,7 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 			c.line.done(b)
 		}
 	}
-	switch {
-	case trial:
+	if trial {
 		c.trying = false
 	}
 	if !through {
@@ -282,6 +281,10 @@ func (c *caller) tick(now time.Time) {
 	}
 	c.later = c.later[:0]
 	expired := c.line.expire(now.Add(-max(c.wait, time.Second)))
+	if c.sick && !c.trying && c.line.items == 0 && !now.Before(c.until) {
+		// Nobody asks for anything: so that the server's return is noticed all the same.
+		_ = c.line.put("", "ping", &op{since: now, call: &call{args: []any{"PING"}, done: func(any, error) {}}, fail: func(error) {}})
+	}
 	c.mu.Unlock()
 	c.ready.Broadcast()
 	for _, o := range expired {

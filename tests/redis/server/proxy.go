@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy is a way to a server that can be cut, and on which replies can be lost.
+type Proxy struct {
+	target   string // immutable
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu sync.Mutex
+	// guarded by mu
+	pairs   map[*pair]struct{}
+	refuse  bool
+	swallow []byte // the reply to the next request with this in it is lost, and its connection
+	lost    chan struct{}
+	closed  bool
+}
+
+// pair is one connection through the proxy.
+type pair struct {
+	client, server net.Conn
+	pubsub         bool // it has subscribed to something
+	deaf           bool // replies are not passed on, and the next one ends it
+}
+
+// NewProxy listens on a free port, for as long as the test runs.
+func NewProxy(tb testing.TB, target string) *Proxy {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{target: target, listener: l, pairs: make(map[*pair]struct{})}
+	p.running.Go(p.accept)
+	tb.Cleanup(func() {
+		p.mu.Lock()
+		p.closed = true
+		p.mu.Unlock()
+		_ = l.Close() // ends accept
+		p.Cut()
+		p.running.Wait()
+	})
+	return p
+}
+
+// Address is the proxy's.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Refuse makes it close, or take again, whatever comes anew.
+func (p *Proxy) Refuse(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = on
+}
+
+// Cut ends all connections; CutLinks those with subscriptions only.
+func (p *Proxy) Cut()      { p.cut(func(*pair) bool { return true }) }
+func (p *Proxy) CutLinks() { p.cut(func(c *pair) bool { return c.pubsub }) }
+
+func (p *Proxy) cut(which func(*pair) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.pairs {
+		if which(c) {
+			c.close()
+		}
+	}
+}
+
+func (c *pair) close() {
+	_ = c.client.Close() // both ends are being given up
+	_ = c.server.Close()
+}
+
+// Swallow loses the reply to the next request that has text in it: the server does
+// what was asked, and the connection ends. The channel is closed when it has been.
+func (p *Proxy) Swallow(text string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallow, p.lost = []byte(text), make(chan struct{})
+	return p.lost
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		refuse := p.refuse || p.closed
+		p.mu.Unlock()
+		server, err := net.Dial("tcp", p.target)
+		if err != nil || refuse {
+			_ = client.Close() // that is the answer
+			if err == nil {
+				_ = server.Close()
+			}
+			continue
+		}
+		c := &pair{client: client, server: server}
+		p.mu.Lock()
+		p.pairs[c] = struct{}{}
+		p.mu.Unlock()
+		p.running.Go(func() { p.requests(c) })
+		p.running.Go(func() { p.replies(c) })
+	}
+}
+
+func (p *Proxy) requests(c *pair) {
+	defer c.close()
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := c.client.Read(buffer)
+		if n > 0 {
+			p.mu.Lock()
+			if bytes.Contains(buffer[:n], []byte("ubscribe\r\n")) {
+				c.pubsub = true
+			}
+			if len(p.swallow) > 0 && bytes.Contains(buffer[:n], p.swallow) {
+				p.swallow, c.deaf = nil, true
+			}
+			p.mu.Unlock()
+			if _, err := c.server.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) replies(c *pair) {
+	defer func() {
+		c.close()
+		p.mu.Lock()
+		delete(p.pairs, c)
+		p.mu.Unlock()
+	}()
+	buffer := make([]byte, 256<<10)
+	for {
+		n, err := c.server.Read(buffer)
+		p.mu.Lock()
+		deaf, lost := c.deaf, p.lost
+		p.mu.Unlock()
+		if deaf && n > 0 {
+			close(lost)
+			return
+		}
+		if n > 0 {
+			if _, err := c.client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
