@@ -18,7 +18,7 @@ if e and (g < e.g or g == e.g and p <= e.p) then
   return {h.pe, int(h.q), e.g == never and '1' or '0', here(h)}
 end
 e = e or {n = 0, ms = 0}
-local before = h.m
+local due = h.m == 0 or e.n == 0 or h.now > e.ms + day / 4
 local own = KEYS[3]
 h.c = h.c + 1
 
@@ -85,7 +85,7 @@ if whole then
 end
 
 publish(h, ARGV[4], ARGV[5], id, false)
-local due = before == 0 or h.m == 0 or h.now > e.ms + day / 4
+due = due or h.m == 0
 e.g, e.p = g, p
 if due or e.n == 0 then
   e.ms = h.now

@@ -35,7 +35,7 @@ local function begin(h)
   redis.call('DEL', KEYS[1], KEYS[2])
   redis.call('HSET', KEYS[1], 'pe', h.fresh, 'q', '0', 'r', h.r, 'm', '0', 'c', '0', 'ns', '')
   redis.call('PEXPIRE', KEYS[1], left)
-  h.pe, h.q, h.m, h.c, h.ids, h.nodes, h.new = h.fresh, 0, 0, 0, {}, {}, true
+  h.pe, h.q, h.m, h.c, h.ids, h.nodes = h.fresh, 0, 0, 0, {}, {}
 end
 
 -- open is the hall as it is. It is of a new epoch where its count may have gone
@@ -74,7 +74,7 @@ local function open(fresh, claimed, reached, make)
     end
     redis.call('HSET', KEYS[1], 'pe', h.pe, 'r', r)
   end
-  for id in string.gmatch(f[6], '%S+') do
+  for id in string.gmatch(f[6] or '', '%S+') do
     h.ids[#h.ids + 1] = id
   end
   if #h.ids > 0 then

@@ -11,7 +11,7 @@ local h, refused = open(ARGV[2], ARGV[3], tonumber(ARGV[4]), false)
 if not h then
   return refused
 end
-local e = h.nodes[id]
+local e = entry(h, id)
 if e and e.n > 0 and h.now > e.ms + day / 4 then
   e.ms = h.now
   enter(h, id, e)
