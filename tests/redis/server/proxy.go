@@ -9,12 +9,12 @@ import (
 
 // Proxy is a way to a server that can be cut, and on which replies can be lost.
 type Proxy struct {
-	target   string // immutable
-	listener net.Listener
+	listener net.Listener // immutable
 	running  sync.WaitGroup
 
 	mu sync.Mutex
 	// guarded by mu
+	target  string
 	pairs   map[*pair]struct{}
 	refuse  bool
 	swallow []byte // the reply to the next request with this in it is lost, and its connection
@@ -36,7 +36,7 @@ func NewProxy(tb testing.TB, target string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{target: target, listener: l, pairs: make(map[*pair]struct{})}
+	p := &Proxy{listener: l, target: target, pairs: make(map[*pair]struct{})}
 	p.running.Go(p.accept)
 	tb.Cleanup(func() {
 		p.mu.Lock()
@@ -57,6 +57,13 @@ func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = on
+}
+
+// Redirect leads whatever comes anew elsewhere.
+func (p *Proxy) Redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Cut ends all connections; CutLinks those with subscriptions only.
@@ -94,9 +101,9 @@ func (p *Proxy) accept() {
 			return
 		}
 		p.mu.Lock()
-		refuse := p.refuse || p.closed
+		refuse, target := p.refuse || p.closed, p.target
 		p.mu.Unlock()
-		server, err := net.Dial("tcp", p.target)
+		server, err := net.Dial("tcp", target)
 		if err != nil || refuse {
 			_ = client.Close() // that is the answer
 			if err == nil {

@@ -1,0 +1,208 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/bridge/redis"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/tests/redis/server"
+)
+
+// A failover resets exactly those who saw what was lost, and one that lost nothing
+// resets nobody.
+func TestAFailoverResetsWhoSawLostEvents(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lost int // events that the replica did not get
+	}{{"nothing was lost", 0}, {"two events were lost", 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			old, replica := server.Start(t), server.Start(t)
+			replica.Replicate(old)
+			p := server.NewProxy(t, old.Address())
+			a := node(t, p.Address())
+			saw := follow(t, a, room)
+			at := fill(t, a, room, 3) // on both
+			old.Do("WAIT", "1", "5000")
+			replica.Promote() // and from now on the old one is alone
+			var last codec.Position
+			if c.lost > 0 {
+				last = fill(t, a, room, c.lost)
+				reach(t, saw, last.Offset)
+			}
+			reach(t, saw, 3)
+			p.Redirect(replica.Address())
+			p.Cut()
+			until(t, a, bridge.Up)
+			after := fill(t, a, room, 2)
+			meet(t, saw, "the new epoch", func(p codec.Position, _ int) bool { return p == after })
+			if after.Epoch == at.Epoch {
+				t.Error("the epoch is the same")
+			}
+			if got, want := len(saw.Resets()), min(c.lost, 1); got != want {
+				t.Errorf("who saw %v was reset %d times, want %d: %v", last, got, want, saw.Resets())
+			}
+			// Whoever was away with a position of before.
+			if page := since(t, a, room, at); page.Reset != codec.ResetNone || len(page.Events) != 2 {
+				t.Errorf("since %v: reset %v, %d events", at, page.Reset, len(page.Events))
+			}
+			if c.lost > 0 {
+				if page := since(t, a, room, last); page.Reset != codec.ResetEpoch {
+					t.Errorf("since %v, which was lost: reset %v", last, page.Reset)
+				}
+			}
+			if c.lost == 0 {
+				whole(t, saw, 0, 5)
+			}
+		})
+	}
+}
+
+// A node that has seen more than there is says so, even where servers cannot be told
+// apart.
+func TestAClaimIsEnoughForANewEpoch(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	f := follow(t, a, room)
+	at := fill(t, a, room, 5)
+	reach(t, f, 5)
+	s.Do("HSET", "pulse:meta:acme:chat:1", "o", "3")
+	s.Do("ZREMRANGEBYSCORE", "pulse:buffer:acme:chat:1", "4", "5")
+	now := accept(t, a, room, kept(room))[0].Position
+	if now.Epoch == at.Epoch || now.Offset != 4 {
+		t.Fatalf("%v after %v", now, at)
+	}
+	meet(t, f, "a reset", func(_ codec.Position, resets int) bool { return resets == 1 })
+	three := codec.Position{Epoch: at.Epoch, Offset: 3}
+	if page := since(t, a, room, three); page.Reset != codec.ResetNone || len(page.Events) != 1 {
+		t.Errorf("since %v: %+v", three, page)
+	}
+}
+
+// https://github.com/centrifugal/centrifuge/issues/412
+func TestB037_TheRecordIsGoneButTheBufferIsNot(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	f := follow(t, a, room)
+	at := fill(t, a, room, 10)
+	reach(t, f, 10)
+	s.Do("DEL", "pulse:meta:acme:chat:1")
+	now := accept(t, a, room, kept(room))[0].Position
+	if now.Epoch == at.Epoch || now.Offset != 1 {
+		t.Fatalf("%v after %v", now, at)
+	}
+	meet(t, f, "a reset", func(_ codec.Position, resets int) bool { return resets == 1 })
+	if page := since(t, a, room, at); page.Reset != codec.ResetEpoch {
+		t.Errorf("since %v: %+v", at, page)
+	}
+	if page := read(t, a, room, bridge.ReadRequest{Limit: 100}); len(page.Events) != 1 {
+		t.Errorf("%d events kept", len(page.Events))
+	}
+}
+
+// https://github.com/centrifugal/centrifuge/issues/636
+func TestB038_TheBufferIsGoneButTheRecordIsNot(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	at := fill(t, a, room, 3)
+	s.Do("DEL", "pulse:buffer:acme:chat:1")
+	if page := since(t, a, room, at); page.Reset != codec.ResetNone || page.Head != at {
+		t.Errorf("who has everything: %+v", page)
+	}
+	first := codec.Position{Epoch: at.Epoch, Offset: 1}
+	if page := since(t, a, room, first); page.Reset != codec.ResetExpired {
+		t.Errorf("who lacks two: %+v", page)
+	}
+	fill(t, a, room, 1)
+	if page := since(t, a, room, first); page.Reset != codec.ResetExpired {
+		t.Errorf("who lacks two of three: %+v", page)
+	}
+	if page := since(t, a, room, at); page.Reset != codec.ResetNone || len(page.Events) != 1 {
+		t.Errorf("who lacks the one that is there: %+v", page)
+	}
+}
+
+// https://github.com/socketio/socket.io-redis-streams-adapter/issues/32
+func TestB071_ARestartThatLostEverything(t *testing.T) {
+	s := server.Start(t)
+	a, b := node(t, s.Address()), node(t, s.Address())
+	f := follow(t, b, room)
+	fill(t, a, room, 9)
+	reach(t, f, 9)
+	s.Kill()
+	until(t, a, bridge.Down)
+	until(t, b, bridge.Down)
+	s.Restart()
+	until(t, a, bridge.Up)
+	until(t, b, bridge.Up)
+	fill(t, a, room, 2)
+	meet(t, f, "a reset and what followed", func(p codec.Position, resets int) bool { return resets == 1 && p.Offset == 2 })
+}
+
+// https://github.com/Openpanel-dev/groupmq/issues/16
+func TestB068_AServerThatForgetsScripts(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	f := follow(t, a, room)
+	var answers []<-chan []bridge.Published
+	for i := range 300 {
+		if i%50 == 0 {
+			s.Do("SCRIPT", "FLUSH")
+		}
+		answers = append(answers, send(a, room, kept(room)))
+	}
+	for i, w := range answers {
+		if got := receive(t, w, "an answer")[0]; got.Err != nil || got.Position.Offset != uint64(i+1) {
+			t.Fatalf("publication %d: %+v", i, got)
+		}
+	}
+	whole(t, f, 0, 300)
+}
+
+// https://github.com/centrifugal/centrifugo/issues/766
+func TestB064_AServerThatIsNoPrimaryAnyMore(t *testing.T) {
+	s, other := server.Start(t), server.Start(t)
+	b := node(t, s.Address(), func(c *redis.Config) { c.Outage.Wait = -1 })
+	at := fill(t, b, room, 1)
+	s.Replicate(other)
+	got := publish(t, b, room, kept(room))[0]
+	if got.Err == nil || got.Err.Code != codec.CodeUnavailable {
+		t.Fatalf("%+v", got)
+	}
+	until(t, b, bridge.Down)
+	if why := b.Health().Why; !strings.Contains(why, "primary") {
+		t.Errorf("it is down for %q", why)
+	}
+	s.Promote()
+	until(t, b, bridge.Up)
+	if now := fill(t, b, room, 1); now.Epoch == at.Epoch {
+		t.Errorf("the epoch is the same, though everything was replaced: %v", now)
+	}
+}
+
+// https://github.com/redis/redis/issues/15824
+func TestB148_OffsetsStopWhereNumbersAreNotExact(t *testing.T) {
+	s := server.Start(t)
+	b := node(t, s.Address())
+	f := follow(t, b, room)
+	epoch := fill(t, b, room, 1).Epoch
+	reach(t, f, 1)
+	s.Do("HSET", "pulse:meta:acme:chat:1", "o", "9007199254740988")
+	s.Do("DEL", "pulse:buffer:acme:chat:1")
+	got := publish(t, b, room, kept(room), kept(room), kept(room), kept(room), kept(room))
+	for i, p := range got[:3] {
+		if p.Err != nil || p.Position != (codec.Position{Epoch: epoch, Offset: 9007199254740989 + uint64(i)}) {
+			t.Fatalf("publication %d: %+v", i, p)
+		}
+	}
+	for i, p := range got[3:] {
+		if p.Err == nil || p.Err.Code != codec.CodeInternal {
+			t.Fatalf("publication %d, beyond all offsets: %+v", i+3, p)
+		}
+	}
+	page := since(t, b, room, codec.Position{Epoch: epoch, Offset: codec.MaxOffset - 2})
+	if len(page.Events) != 2 || page.Events[1].Position.Offset != codec.MaxOffset || page.Head.Offset != codec.MaxOffset {
+		t.Fatalf("%+v", page)
+	}
+}
