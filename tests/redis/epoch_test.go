@@ -24,7 +24,7 @@ func TestAFailoverResetsWhoSawLostEvents(t *testing.T) {
 			a := node(t, p.Address())
 			saw := follow(t, a, room)
 			at := fill(t, a, room, 3) // on both
-			old.Do("WAIT", "1", "5000")
+			replica.CatchUp(old)
 			replica.Promote() // and from now on the old one is alone
 			var last codec.Position
 			if c.lost > 0 {

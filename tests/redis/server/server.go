@@ -135,12 +135,38 @@ func (s *Server) Flush() { s.tb.Helper(); s.Do("FLUSHALL") }
 func (s *Server) Replicate(of *Server) {
 	s.tb.Helper()
 	s.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(of.port))
+	s.eventually("a replica in sync", func() bool { return s.info("master_link_status") == "up" })
+}
+
+// CatchUp waits until it has everything that its primary has at this moment.
+func (s *Server) CatchUp(primary *Server) {
+	s.tb.Helper()
+	want, err := strconv.ParseInt(primary.info("master_repl_offset"), 10, 64)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	s.eventually("a replica that has everything", func() bool {
+		got, err := strconv.ParseInt(s.info("slave_repl_offset"), 10, 64)
+		return err == nil && got >= want
+	})
+}
+
+// info is one field of what the server says of its replication.
+func (s *Server) info(field string) string {
+	s.tb.Helper()
+	_, rest, _ := strings.Cut(s.Do("INFO", "replication"), field+":")
+	value, _, _ := strings.Cut(rest, "\r\n")
+	return value
+}
+
+func (s *Server) eventually(what string, met func() bool) {
+	s.tb.Helper()
 	deadline := time.Now().Add(patience)
-	for !strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") {
+	for !met() {
 		if time.Now().After(deadline) {
-			s.tb.Fatal("the replica is not in sync")
+			s.tb.Fatalf("waited in vain for %s", what)
 		}
-		time.Sleep(10 * time.Millisecond) // between two looks
+		time.Sleep(10 * time.Millisecond) // between two looks; nothing depends on it
 	}
 }
 
