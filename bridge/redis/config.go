@@ -49,6 +49,11 @@ type Config struct {
 	// of letters, digits and "-", and never used twice.
 	Node string
 
+	// Lease is how long this node is taken for alive after the server has last heard
+	// of it: then those who are in rooms on it leave. It is prolonged at a third.
+	// 0: 15 s.
+	Lease time.Duration
+
 	Logger *slog.Logger // nil: none
 }
 
@@ -73,6 +78,7 @@ func (c Config) withDefaults() Config {
 	c.Outage.Bytes = cmpOr(c.Outage.Bytes, 16<<20)
 	c.Outage.Wait = max(0, cmpOr(c.Outage.Wait, 5*time.Second))
 	c.Check = cmpOr(c.Check, 30*time.Second)
+	c.Lease = cmpOr(c.Lease, 15*time.Second)
 	if c.Node == "" {
 		c.Node = fresh()
 	}
@@ -114,7 +120,7 @@ func (c Config) Validate() error {
 	if c.PayloadMax < 0 || c.PayloadMax > payloadCap {
 		fault("payloads of %d bytes: at most %d", c.PayloadMax, payloadCap)
 	}
-	if c.Outage.Items < 0 || c.Outage.Bytes < 0 || c.Check < 0 {
+	if c.Outage.Items < 0 || c.Outage.Bytes < 0 || c.Check < 0 || c.Lease < 0 {
 		fault("a bound below nought")
 	}
 	if !validNode(c.Node) {
