@@ -53,6 +53,9 @@ func (e *Engine) shutdown() {
 	e.rest()
 	e.awaitActors()
 	e.unwatch()
+	if e.unmeasure != nil {
+		e.unmeasure()
+	}
 	e.leases.close()
 	if e.ownLeases != nil {
 		e.ownLeases.Close()

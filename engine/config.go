@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/auth"
@@ -68,7 +71,26 @@ type Config struct {
 
 	// Logger gets what operators should know; no bodies, no tokens. Nil: nothing.
 	Logger *slog.Logger
+
+	// MeterProvider makes the instruments of docs/metrics.md, which Close takes back.
+	// Nil: nothing is measured, and nothing is paid for it.
+	MeterProvider metric.MeterProvider
+	// TenantLabels is how many tenants have metrics of their own; the rest are summed
+	// up. 0: 100; negative: none.
+	TenantLabels int
+	// Metrics is served on /metrics of the InternalHandler. Nil: nothing is.
+	Metrics http.Handler
+	// TracerProvider makes the spans of some publishes: of the share TraceRatio (0:
+	// 0.01, negative: none), of which the provider's own sampler may take less. Nil:
+	// none.
+	TracerProvider trace.TracerProvider
+	TraceRatio     float64
+	// Build is told by the metrics.
+	Build Build
 }
+
+// Build says what program this is. Empty fields: what Go has noted of it.
+type Build struct{ Version, Revision string }
 
 // Limits of one node. A zero field is its default, given in brackets.
 type Limits struct {
@@ -135,6 +157,9 @@ func (c *Config) prepare() (message.Kinds, error) {
 		_, _ = rand.Read(own) // never fails
 		c.DeploymentKeys = [][]byte{own}
 	}
+	set(&c.TenantLabels, 100)
+	set(&c.TraceRatio, 0.01)
+	c.Build.defaults()
 	c.Limits.defaults()
 	c.TenantDefaults.defaults(TenantLimits{
 		Weight: 1, MaxSessions: 10_000, MaxRooms: 10_000, NewRooms: 1_000,

@@ -41,6 +41,7 @@ func (e *Engine) Accept(c transport.Conn, r transport.Request) transport.Receive
 	n := &connection{e: e, conn: c, request: r, deadline: time.Now().Add(e.cfg.Limits.HandshakeTimeout)}
 	n.timer.Init(func() { c.Close(codec.CauseTimeout, "no hello in time") })
 	e.wheel.Set(&n.timer, e.cfg.Limits.HandshakeTimeout)
+	e.connections.add(n)
 	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, session.ReconnectRange) })
 	return n
 }
@@ -80,6 +81,10 @@ func (c *connection) Message(b []byte, binary bool) {
 	case c.session == nil:
 		c.aside(func() { c.hello(b, binary) })
 	default:
+		if c.e.unmeasure != nil {
+			c.e.counts.messages.Add(1)
+			c.e.counts.received.Add(uint64(len(b)))
+		}
 		var requests []codec.Request
 		var err error
 		c.e.pool.Decode(c.node.Flow(), len(b), func() { requests, err = c.decode(b, binary) })
@@ -278,6 +283,7 @@ func (c *connection) greet() {
 
 // Closed is the end of the connection.
 func (c *connection) Closed(cause codec.Cause) {
+	c.e.connections.remove(c)
 	c.greet()
 	c.release()
 	if c.counted {

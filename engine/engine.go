@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/room"
 	"github.com/yaza-dev/pulse/actors/session"
+	"github.com/yaza-dev/pulse/actors/supervision"
 	"github.com/yaza-dev/pulse/actors/tenant"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
@@ -58,7 +60,11 @@ type Engine struct {
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
-	counts counts
+	counts      counts
+	connections connections // has its own lock
+	timing      timings     // zero: nothing is measured
+	unmeasure   func()      // takes the instruments back
+	tracing     *tracing    // nil: nothing is followed
 
 	// atomic
 	events      atomic.Uint64 // ids given out
@@ -66,6 +72,7 @@ type Engine struct {
 	sessions    atomic.Int64
 	stuckActors atomic.Int64 // that the watchdog has named, ever
 	closing     atomic.Bool
+	wasLive     atomic.Bool // the broker, as watch was told last
 
 	staying context.Context // until Close begins: what handshakes wait under
 	leave   context.CancelFunc
@@ -76,6 +83,7 @@ type Engine struct {
 	// guarded by mu
 	mu      sync.Mutex
 	tenants map[string]*node
+	labels  labels
 }
 
 // node is a tenant on this node, with what its rooms and sessions share.
@@ -84,6 +92,7 @@ type node struct {
 	rooms    *room.Env
 	sessions *session.Env
 	meter    *backpressure.Meter // of what clients ask for; nil: no limit
+	label    string              // of its metrics
 }
 
 // Start makes an Engine and starts it. ctx bounds the start only.
@@ -113,6 +122,10 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		coalesce: message.NewCoalescer(),
 		closed:   make(chan struct{}),
 		tenants:  make(map[string]*node),
+
+		connections: connections{all: make(map[*connection]struct{})},
+		labels:      labels{max: cfg.TenantLabels},
+		tracing:     newTracing(&cfg),
 	}
 	e.staying, e.leave = context.WithCancel(context.Background())
 	e.working, e.rest = context.WithCancel(context.Background())
@@ -155,6 +168,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	e.wheel.Start()
 	e.pool.Start()
 	e.unwatch = e.broker.Watch(e.watch)
+	if cfg.MeterProvider != nil {
+		if err := e.measure(); err != nil {
+			return nil, errors.Join(err, e.Close(context.Background()))
+		}
+	}
 	return e, nil
 }
 
@@ -177,6 +195,7 @@ func (e *Engine) tenant(name string) (*node, error) {
 	if _, err := e.system.SpawnRoot(&tenant.ActorKind, name, n.Tenant, n.Mailbox()); err != nil {
 		return nil, err
 	}
+	n.label = e.labels.take(name)
 	e.tenants[name] = n
 	return n, nil
 }
@@ -196,7 +215,7 @@ func (e *Engine) newTenant(name string) *node {
 				Env: n.rooms, Topic: topic, Policy: kind, Kind: e.declared[kind.Name], Ended: ended,
 			})
 		},
-		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind,
+		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind, Timing: e.timing.tenants,
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
@@ -205,11 +224,13 @@ func (e *Engine) newTenant(name string) *node {
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 		Grace:      max(0, e.cfg.Limits.PresenceGrace),
 		Generation: func() uint64 { return e.generations.Add(1) },
+		Timing:     e.timing.rooms,
 	}
 	n.meter = backpressure.NewMeter(limited(limits.Rate))
 	n.sessions = session.NewEnv(session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Meter: n.meter, Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
+		Timing: e.timing.sessions, Trace: e.tracing.follower(),
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,
@@ -225,6 +246,7 @@ func (e *Engine) forget(t *tenant.Tenant) {
 	e.mu.Lock()
 	if n := e.tenants[t.Name()]; n != nil && n.Tenant == t {
 		delete(e.tenants, t.Name())
+		e.labels.give(n.label)
 	}
 	e.mu.Unlock()
 }
@@ -256,6 +278,9 @@ func (e *Engine) stuck(task *scheduler.Task, flow *scheduler.Tenant, running tim
 
 // failed is told of every panic in an actor.
 func (e *Engine) failed(f actors.Failure) {
+	if i := slices.Index(restartKinds[:], f.Kind); i >= 0 && f.Callback == "" && f.Directive != supervision.Stop {
+		e.counts.restarts[i].Add(1)
+	}
 	e.cfg.Logger.Error("actor failed", "kind", f.Kind, "callback", f.Callback,
 		"directive", f.Directive.String(), "gave_up", f.GaveUp, "panic", f.Panic)
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -38,6 +39,9 @@ func (e *Engine) Health() Health {
 // know. A tenant that begins meanwhile has sessions that look by themselves.
 func (e *Engine) watch(h bridge.Health) {
 	status := codec.Status{Live: h.State.Live()}
+	if e.wasLive.Swap(status.Live) && !status.Live {
+		e.counts.outages.Add(1)
+	}
 	if !status.Live {
 		status.Reason = h.State.String()
 	}
@@ -74,6 +78,12 @@ func (e *Engine) InternalHandler() http.Handler {
 			answer(w, http.StatusOK, map[string]any{"status": "ok"})
 		}
 	})
+	if e.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", e.cfg.Metrics)
+	}
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
 }
 

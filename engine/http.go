@@ -187,31 +187,39 @@ func queryBody(query string) ([]byte, bool) {
 // alone.
 func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result, *codec.Error) {
 	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
+	refuse := func(err *codec.Error) (codec.Result, *codec.Error) {
+		if kind != nil {
+			kind.Meter.Published(nil, err)
+		}
+		return nil, err
+	}
 	if !x.identity.Grants.Allows(auth.Publish, r.Room) || kind != nil && kind.Publish == message.Server {
-		return nil, errForbidden
+		return refuse(errForbidden)
 	}
 	if kind == nil {
-		return nil, errNoKind
+		return refuse(errNoKind)
 	}
 	policy := kind.Event(r.Event)
 	if policy == nil {
-		return nil, errNoEvent
+		return refuse(errNoEvent)
 	}
 	w := make(waiter, 1)
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
 	p := &message.Publish{
-		By: w, Topic: topic, Event: r.Event, Policy: policy, Data: r.Data, Subject: x.identity.Subject, DedupKey: r.DedupKey,
+		By: w, Topic: topic, Event: r.Event, Kind: kind, Policy: policy, Data: r.Data, Subject: x.identity.Subject, DedupKey: r.DedupKey,
 	}
 	if r.HasTTL {
 		if r.TTL <= 0 {
-			return nil, codec.NewError(codec.CodeExpired, "its time to live has passed")
+			return refuse(codec.NewError(codec.CodeExpired, "its time to live has passed"))
 		}
 		p.Expires = time.Now().Add(r.TTL)
 	}
 	if err := x.within(r); err != nil {
-		return nil, err
+		return refuse(err)
 	}
+	p.Trace = x.e.tracing.begin(p)
 	if err := x.post(topic, kind, policy.Lane, p.Item(x.e.coalesce, x.e.pool.Now())); err != nil {
+		p.Refused(err)
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTime)

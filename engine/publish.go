@@ -122,11 +122,16 @@ func (e *Engine) offer(ev Event, by message.Publisher) (Outcome, error) {
 	if data.Len() > e.cfg.Limits.MaxMessageBytes {
 		return 0, errLarge
 	}
-	p := &message.Publish{By: by, Topic: topic, Event: ev.Name, Policy: policy, Data: data, DedupKey: ev.DedupKey}
+	p := &message.Publish{By: by, Topic: topic, Event: ev.Name, Kind: kind, Policy: policy, Data: data, DedupKey: ev.DedupKey}
 	if ev.TTL > 0 {
 		p.Expires = time.Now().Add(ev.TTL)
 	}
-	return e.post(topic, kind, policy.Lane, p.Item(e.coalesce, e.pool.Now()))
+	p.Trace = e.tracing.begin(p)
+	o, err := e.post(topic, kind, policy.Lane, p.Item(e.coalesce, e.pool.Now()))
+	if err == nil && !o.Took() {
+		p.Refused(message.Refusal(o, codec.ScopeRoom))
+	}
+	return o, err
 }
 
 // post puts a message into a room's mailbox, making the room if need be.

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/actors/tenant"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -46,11 +48,15 @@ type Stats struct {
 
 // counts are what the engine's own code counts; atomics.
 type counts struct {
-	closes                [codec.CauseAbrupt + 1]atomic.Uint64
-	faults                message.Refusals // of frames of sessions
-	decoded, decodedBytes atomic.Uint64    // messages of clients after their hello
-	outages               atomic.Uint64    // of the bridge; see watch
+	closes             [codec.CauseAbrupt + 1]atomic.Uint64
+	faults             message.Refusals // frames of sessions
+	messages, received atomic.Uint64    // of clients after their hello, and their bytes; while measured
+	outages            atomic.Uint64    // of the broker, as watch is told
+	restarts           [len(restartKinds)]atomic.Uint64
 }
+
+// restartKinds are the kinds of actors that go on after a fault.
+var restartKinds = [...]string{room.ActorKind.Name, tenant.ActorKind.Name}
 
 // Stats tells what there is and what was counted; it never waits. The numbers are
 // read one after the other, so that sums over them may be off by what happens

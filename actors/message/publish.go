@@ -89,13 +89,20 @@ func (p *Publish) Accept(t *scheduler.Turn, ok *codec.PublishResult) { p.answer(
 func (p *Publish) Refuse(t *scheduler.Turn, err *codec.Error)        { p.answer(t, nil, err) }
 
 func (p *Publish) answer(t *scheduler.Turn, ok *codec.PublishResult, err *codec.Error) {
+	p.note(ok, err)
+	p.By.Published(t, p, ok, err)
+}
+
+// Refused notes that no room has taken the event. Its publisher is told by who calls.
+func (p *Publish) Refused(err *codec.Error) { p.note(nil, err) }
+
+func (p *Publish) note(ok *codec.PublishResult, err *codec.Error) {
 	if p.Kind != nil {
 		p.Kind.Meter.Published(ok, err)
 	}
 	if p.Trace != nil {
 		p.Trace.Published(ok, err)
 	}
-	p.By.Published(t, p, ok, err)
 }
 
 // Client is a session as a publisher: it is answered in its outbound queue.

@@ -158,7 +158,7 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	}
 	err := s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
 	if err != nil && p.Trace != nil {
-		p.Trace.Published(nil, err)
+		p.Trace.Published(nil, err) // it is counted as any refusal of the session
 	}
 	return err
 }
