@@ -167,7 +167,7 @@ func TestTakeoverDoesNotCountTwice(t *testing.T) {
 		if _, err := w.attach("c"); err == nil || err.Code != codec.CodeQuotaExceeded {
 			t.Errorf("a third: %v", err)
 		}
-		synctest.Wait() // all have started
+		synctest.Wait()             // all have started
 		first.context.Self().Stop() // it was taken over: its end makes no place
 		synctest.Wait()
 		if _, err := w.attach("c"); err == nil {
