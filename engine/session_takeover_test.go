@@ -17,7 +17,7 @@ import (
 // what it had queued is dropped; the newer misses nothing.
 func TestTakeoverClosesTheOlderConnection4409(t *testing.T) {
 	for _, in := range bothCodecs {
-		const events = 40
+		const events = 200 // beyond what one write may have taken already, of 64 KiB
 		e := start(t, nil)
 		older := dial(t, e, in, memory.Options{Window: 8 << 10})
 		w := older.hello("acme/alice", "chat:1")
