@@ -13,11 +13,16 @@ const stuckGrace = 2 * time.Second
 // with 1012 behind what was queued for it, within the write timeout; then rooms
 // and tenants end, then what carries them. It is idempotent, may be called from
 // anywhere, a handler included, and returns when all is done or ctx ends; what is
-// still under way then goes on.
+// still under way then goes on. A Drain under way becomes a Close.
 func (e *Engine) Close(ctx context.Context) error {
-	if !e.closing.Swap(true) {
-		go e.shutdown()
+	e.rush()
+	if !e.ending.Swap(true) {
+		go e.shutdown(0)
 	}
+	return e.ended(ctx)
+}
+
+func (e *Engine) ended(ctx context.Context) error {
 	select {
 	case <-e.closed:
 		return nil
@@ -26,12 +31,23 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// shutdown is the one goroutine that ends everything. Every step has its bound.
-func (e *Engine) shutdown() {
+// shutdown is the one goroutine that ends everything. Every step has its bound:
+// those of a Close, or what is left of the time of a Drain. Of that four fifths are
+// the clients', half of the rest is for closing who is left, and half of what then
+// remains for actors.
+func (e *Engine) shutdown(drain time.Duration) {
 	defer close(e.closed)
 
-	e.leave()
-	sessions, cancel := context.WithTimeout(context.Background(), e.cfg.Limits.WriteTimeout+time.Second)
+	last := time.Now().Add(drain)
+	e.drain(drain / 5 * 4)
+	patience := func(usual time.Duration) time.Duration {
+		if drain == 0 {
+			return usual
+		}
+		return min(usual, max(0, time.Until(last)/2))
+	}
+	e.closing.Store(true)
+	sessions, cancel := context.WithTimeout(context.Background(), patience(e.cfg.Limits.WriteTimeout+time.Second))
 	defer cancel()
 	tenants := e.all()
 	for _, n := range tenants {
@@ -51,12 +67,12 @@ func (e *Engine) shutdown() {
 	}
 
 	e.rest()
-	e.awaitActors()
+	e.awaitActors(patience(stuckGrace), drain > 0)
 	e.unwatch()
 	if e.unmeasure != nil {
 		e.unmeasure()
 	}
-	e.leases.close()
+	e.leases.close(patience(partingTime))
 	if e.ownLeases != nil {
 		e.ownLeases.Close()
 	}
@@ -70,15 +86,16 @@ func (e *Engine) shutdown() {
 	e.pool.Stop()
 }
 
-// awaitActors waits until every actor's Stopped has returned.
-func (e *Engine) awaitActors() {
+// awaitActors waits until every actor's Stopped has returned. Once some are known
+// not to return it waits for grace only; in a hurry in any case.
+func (e *Engine) awaitActors(grace time.Duration, hurry bool) {
 	done := e.system.Close()
 	for {
 		select {
 		case <-done:
 			return
-		case <-time.After(stuckGrace):
-			if n := e.stuckActors.Load(); n > 0 {
+		case <-time.After(grace):
+			if n := e.stuckActors.Load(); n > 0 || hurry {
 				e.cfg.Logger.Error("closed without actors that did not return", "actors", n)
 				return
 			}

@@ -17,8 +17,8 @@ import (
 
 // Admit decides about a request before its upgrade.
 func (e *Engine) Admit(r *http.Request) *codec.Error {
-	if e.closing.Load() {
-		return codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving")
+	if e.guests.areLeaving() {
+		return errLeaving
 	}
 	if err := e.admission.judge(r); err != nil {
 		return err
@@ -42,7 +42,8 @@ func (e *Engine) Accept(c transport.Conn, r transport.Request) transport.Receive
 	n.timer.Init(func() { c.Close(codec.CauseTimeout, "no hello in time") })
 	e.wheel.Set(&n.timer, e.cfg.Limits.HandshakeTimeout)
 	e.connections.add(n)
-	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, session.ReconnectRange) })
+	n.guest = e.guests.enter() // else it is closed at once
+	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, e.leaving.Reason("")) })
 	return n
 }
 
@@ -54,9 +55,10 @@ type connection struct {
 	request transport.Request
 	timer   scheduler.Timer // fires at deadline
 	greeted bool            // no longer counted as unauthenticated
+	guest   bool            // a drain waits for it
 
 	deadline time.Time   // of the handshake
-	stays    func() bool // Close is not to close it any more: its session's business
+	stays    func() bool // it is not closed any more because the node leaves; false: it was
 
 	node    *node
 	record  *record               // of the session, from the attempt to attach it on
@@ -130,7 +132,7 @@ func (c *connection) decode(b []byte, binary bool) ([]codec.Request, error) {
 
 func (c *connection) refuse(cause codec.Cause, reason string) {
 	if cause == codec.CauseRestart {
-		reason = session.ReconnectRange
+		reason = c.e.leaving.Reason("")
 	}
 	c.refused = true
 	c.conn.Close(cause, reason)
@@ -161,7 +163,7 @@ func (c *connection) hello(b []byte, binary bool) {
 
 // late is why a handshake ends whose context has ended.
 func (c *connection) late() codec.Cause {
-	if c.e.closing.Load() {
+	if c.e.guests.areLeaving() {
 		return codec.CauseRestart
 	}
 	return codec.CauseTimeout
@@ -202,6 +204,9 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 	record, resumed := c.e.leases.claim(ctx, identity, hello.Resume)
 	c.record = record
 	lease := record.lease
+	if !c.stays() { // from here on it is the session's business
+		return codec.CauseRestart
+	}
 	for {
 		n, err := c.e.tenant(identity.Tenant)
 		if err != nil {
@@ -231,16 +236,20 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		select {
 		case refusal = <-done:
 		case <-ctx.Done():
-			cause := c.late()
-			s.Blame(cause)
-			s.Closed() // if it is started after all it ends at once
-			return cause
+			select {
+			case refusal = <-done: // at the same time
+			default:
+				cause := c.late()
+				s.Blame(cause)
+				s.Closed() // if it is started after all it ends at once
+				return cause
+			}
 		}
 		if refusal != nil {
 			switch {
 			case refusal.Code == codec.CodeQuotaExceeded:
 				return codec.CauseRateLimited
-			case c.e.closing.Load():
+			case c.e.guests.areLeaving():
 				return codec.CauseRestart
 			}
 			return codec.CauseOverload
@@ -288,6 +297,9 @@ func (c *connection) Closed(cause codec.Cause) {
 	c.release()
 	if c.counted {
 		c.e.sessions.Add(-1)
+	}
+	if c.guest {
+		defer c.e.guests.left()
 	}
 	defer func() { c.e.counts.closes[cause].Add(1) }()
 	if c.session == nil {

@@ -51,7 +51,9 @@ type Engine struct {
 	coalesce   *message.Coalescer
 	sockets    *ws.Handler
 	admission  *admission
-	reach      session.Reach // what sessions are told of the broker, by watch alone
+	reach      session.Reach   // what sessions are told of the broker, by watch alone
+	leaving    session.Leaving // what sessions are told of a drain, by drain alone
+	guests     guests          // has its own lock
 	unwatch    func()
 	proxies    proxies
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
@@ -71,13 +73,16 @@ type Engine struct {
 	generations atomic.Uint64 // of changes of presence; begins at the time of Start
 	sessions    atomic.Int64
 	stuckActors atomic.Int64 // that the watchdog has named, ever
-	closing     atomic.Bool
-	wasLive     atomic.Bool // the broker, as watch was told last
+	ending      atomic.Bool  // Drain or Close was called
+	closing     atomic.Bool  // no tenant begins any more
+	wasLive     atomic.Bool  // the broker, as watch was told last
 
-	staying context.Context // until Close begins: what handshakes wait under
+	staying context.Context // until Drain or Close begins: what handshakes wait under
 	leave   context.CancelFunc
 	working context.Context // until all sessions have ended: what commands of tenants work under
 	rest    context.CancelFunc
+	patient context.Context // until Close is called: how long a Drain may take
+	rush    context.CancelFunc
 	closed  chan struct{} // closed when Close has done everything
 
 	// guarded by mu
@@ -129,6 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e.staying, e.leave = context.WithCancel(context.Background())
 	e.working, e.rest = context.WithCancel(context.Background())
+	e.patient, e.rush = context.WithCancel(context.Background())
 	for i := range cfg.Kinds {
 		e.declared[cfg.Kinds[i].Name] = &cfg.Kinds[i]
 	}
@@ -229,7 +235,7 @@ func (e *Engine) newTenant(name string) *node {
 	n.meter = backpressure.NewMeter(limited(limits.Rate))
 	n.sessions = session.NewEnv(session.Env{
 		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Meter: n.meter, Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
+		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Leaving: &e.leaving, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Timing: e.timing.sessions, Trace: e.tracing.follower(),
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,

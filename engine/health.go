@@ -25,7 +25,7 @@ func (e *Engine) Health() Health {
 	e.mu.Lock()
 	tenants := len(e.tenants)
 	e.mu.Unlock()
-	h := Health{Ready: !e.closing.Load(), Sessions: int(e.sessions.Load()), Tenants: tenants}
+	h := Health{Ready: !e.guests.areLeaving(), Sessions: int(e.sessions.Load()), Tenants: tenants}
 	if b := e.broker.Health(); b.State != bridge.Up {
 		h.Degraded, h.Why, h.Since = true, b.Why, b.Since
 		if h.Why == "" {

@@ -46,10 +46,14 @@ func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Cont
 		x := &exchange{e: e, r: r}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		stop := context.AfterFunc(e.staying, cancel)
+		stop := context.AfterFunc(e.working, cancel)
 		defer stop()
 		var ok codec.Result
-		err := x.admit(w)
+		err := errLeaving
+		if e.guests.enter() {
+			defer e.guests.left()
+			err = x.admit(w)
+		}
 		if err == nil {
 			var req codec.Request
 			if req, err = x.read(w, t); err == nil {
@@ -65,9 +69,6 @@ func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Cont
 // admit looks at what does not need the body.
 func (x *exchange) admit(w http.ResponseWriter) *codec.Error {
 	w.Header().Set("Cache-Control", "no-store")
-	if x.e.closing.Load() {
-		return errLeaving
-	}
 	if err := x.e.admission.judge(x.r); err != nil {
 		return err
 	}

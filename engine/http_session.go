@@ -19,9 +19,13 @@ func (e *Engine) renewSession(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{e: e, r: r, codec: accepted(r)}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(e.staying, cancel)()
+	defer context.AfterFunc(e.working, cancel)()
 	var ok codec.Result
-	err := x.admit(w)
+	err := errLeaving
+	if e.guests.enter() {
+		defer e.guests.left()
+		err = x.admit(w)
+	}
 	if err == nil {
 		ok, err = x.renew(ctx)
 	}

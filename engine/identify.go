@@ -82,7 +82,7 @@ func unidentified(err error) *codec.Error {
 // verify looks at new credentials of a client that is known, on its tenant's share
 // of the blocking pool; done is called once, by the end of ctx's time.
 func (e *Engine) verify(flow *scheduler.Tenant, cr auth.Credentials, done func(*auth.Identity, error)) {
-	ctx, cancel := context.WithTimeout(e.staying, e.cfg.Limits.HandshakeTimeout)
+	ctx, cancel := context.WithTimeout(e.working, e.cfg.Limits.HandshakeTimeout)
 	var once sync.Once
 	answer := func(id *auth.Identity, err error) { once.Do(func() { done(id, err) }) }
 	stop := context.AfterFunc(ctx, func() { answer(nil, ctx.Err()) })

@@ -43,8 +43,8 @@ type sessions struct {
 	began  time.Time
 	most   func(tenant string) int // detached sessions that a tenant may have
 	logger *slog.Logger
-	nudged chan struct{} // of 1: something is to be told at once
-	quit   chan struct{}
+	nudged chan struct{}      // of 1: something is to be told at once
+	quit   chan time.Duration // of 1: how long run may go on
 	ended  chan struct{}
 
 	// guarded by mu
@@ -57,7 +57,7 @@ func startSessions(leases bridge.Leases, sealer *auth.Sealer, cfg *Config) *sess
 	s := &sessions{
 		leases: leases, sealer: sealer, ttl: cfg.Limits.ResumeTTL, began: time.Now(), logger: cfg.Logger,
 		most:   func(tenant string) int { return cfg.tenant(tenant).MaxSessions },
-		nudged: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		nudged: make(chan struct{}, 1), quit: make(chan time.Duration, 1), ended: make(chan struct{}),
 		records: newRecords(cfg.Limits.ResumeTTL, cfg.Limits.MaxSessions),
 	}
 	leases.Fenced(s.fenced)
@@ -199,14 +199,14 @@ func (s *sessions) run() {
 		batch    []*record // being renewed; empty: none is
 		failed   bool      // since the last tick
 		answered = make(chan *codec.Error, 1)
-		quit     = s.quit
+		closing  bool
 		late     <-chan time.Time // while closing: the end of patience
 	)
 	for {
 		if s.release(); len(batch) == 0 && !failed {
 			batch = s.renew(batch, answered)
 		}
-		if len(batch) == 0 && quit == nil {
+		if len(batch) == 0 && closing {
 			return
 		}
 		select {
@@ -222,8 +222,8 @@ func (s *sessions) run() {
 			s.records.expire(s.now())
 			s.mu.Unlock()
 		case <-s.nudged:
-		case <-quit:
-			quit, late, failed = nil, time.After(partingTime), false
+		case patience := <-s.quit:
+			closing, late, failed = true, time.After(patience), false
 		case <-late:
 			s.logger.Error("closed before the store has heard of all sessions")
 			return
@@ -257,9 +257,9 @@ func (s *sessions) release() {
 	}
 }
 
-// close tells the store what it has yet to hear, if it can in partingTime. No
+// close tells the store what it has yet to hear, if it can in that time. No
 // connection is left.
-func (s *sessions) close() {
-	close(s.quit)
+func (s *sessions) close(patience time.Duration) {
+	s.quit <- patience
 	<-s.ended
 }

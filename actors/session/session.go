@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -32,13 +31,7 @@ const (
 	expiringBefore = 30 * time.Second
 	// tellEvery is how often a membership without echo is told where it stands.
 	tellEvery = time.Second
-	// reconnectWithin is the time over which the clients of a node that leaves
-	// spread their coming back.
-	reconnectWithin = 5 * time.Second
 )
-
-// ReconnectRange is reconnectWithin as the reason of a close with CauseRestart.
-var ReconnectRange = fmt.Sprintf("0-%d", reconnectWithin.Milliseconds())
 
 // Rooms finds the rooms of a tenant.
 type Rooms interface {
@@ -79,6 +72,7 @@ type Env struct {
 	Presence bridge.Presence
 	Sealer   *auth.Sealer // of resume tokens
 	Reach    *Reach
+	Leaving  *Leaving
 	Faults   *message.Refusals // counts frames that are refused for what they are
 	Limits   Limits
 	Logger   *slog.Logger
@@ -127,7 +121,7 @@ const (
 	closed          // the connection has ended
 	kicked          // the embedder or the tenant: close it
 	keptBack        // a membership was kept from the session's own events
-	noticed         // Reach has changed
+	noticed         // Reach or Leaving has changed
 )
 
 type phase uint8
@@ -169,6 +163,7 @@ type Session struct {
 	deadline int64 // end of closing
 	phase    phase
 	hungUp   bool   // the connection has ended, what it brought before is handled
+	warned   bool   // the client knows that the node leaves
 	untold   bool   // memberships without echo are to be told where they stand
 	told     int64  // when they last were
 	reach    *reach // what the client was told last
@@ -362,6 +357,9 @@ func (s *Session) tick() {
 		if s.phase == open && !s.tellReach() {
 			until(now + int64(tellEvery))
 		}
+		if s.phase == open && s.cfg.Leaving.begun() && !s.warn(time.Duration(s.cfg.Leaving.over.Load())) {
+			until(now + int64(tellEvery))
+		}
 		if s.untold && now >= s.told+int64(tellEvery) {
 			s.told = now
 			s.tell()
@@ -394,11 +392,9 @@ func (s *Session) tick() {
 func (s *Session) kick(cause codec.Cause) {
 	reason := ""
 	if cause == codec.CauseRestart {
-		reason = ReconnectRange
+		reason = s.cfg.Leaving.Reason(s.cfg.ID)
 		if s.phase == open {
-			s.out.Control(codec.NewFrame(&codec.Drain{
-				ReconnectMax: reconnectWithin, Deadline: s.cfg.Limits.WriteTimeout, Reason: cause.String(),
-			}))
+			s.warn(s.cfg.Limits.WriteTimeout)
 		}
 	}
 	s.close(cause, reason)
