@@ -1,6 +1,7 @@
 package bridgetest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -129,7 +130,12 @@ func testReset(t *testing.T, factory Factory) {
 		f := FollowFrom(tr, room, codec.Position{Epoch: "foreign", Offset: 3})
 		defer f.Close()
 		tr.fill(room, plenty, 3)
-		tr.reach(f, 3)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		// It says itself that it is at offset 3, so that the reset is waited for.
+		if err := f.Until(ctx, func(p codec.Position, resets int) bool { return resets > 0 && p.Offset >= 3 }); err != nil {
+			tr.Fatal(err)
+		}
 		resets := f.Resets()
 		if len(resets) != 1 || resets[0].Reason != codec.ResetEpoch {
 			t.Fatalf("resets %v", resets)

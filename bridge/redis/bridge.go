@@ -21,6 +21,7 @@ type Bridge struct {
 	names     names
 	log       *slog.Logger
 	seed      maphash.Seed
+	head      []any // of every call of the publish script
 	client    goredis.UniversalClient
 	caller    *caller
 	listeners []*listener
@@ -59,6 +60,7 @@ func New(config Config) (*Bridge, error) {
 		client: config.newClient(),
 		links:  make([]*link, 1),
 	}
+	b.head = []any{config.Node, b.publishWord()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.machine = newMachine(len(b.links), time.Now())
 	b.condition.Set(b.machine.health)

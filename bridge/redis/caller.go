@@ -13,8 +13,12 @@ import (
 // call is one command, made so that it may be repeated.
 type call struct {
 	script *script // nil: a plain command, in args
-	keys   []string
-	args   []any
+	// head, if it is set, are arguments before args of a script that does several
+	// calls at once, each with its keys and args, and answers with a list.
+	head []any
+	slot string // calls go together only if it is the same: the cluster's tag
+	keys []string
+	args []any
 	// done gets the server's reply. It only posts.
 	done func(reply any, err error)
 }
@@ -126,13 +130,6 @@ func (c *caller) take() (taken []*batch, trial bool) {
 	return nil, false
 }
 
-// outcome is what became of one batch.
-type outcome struct {
-	reply any
-	err   error
-	fault fault
-}
-
 // send makes one pipeline of what was taken and hands the replies out.
 func (c *caller) send(w *texts, taken []*batch, trial bool) {
 	sent := taken[:0:0]
@@ -153,41 +150,105 @@ func (c *caller) send(w *texts, taken []*batch, trial bool) {
 		all[i] = i
 	}
 	if len(sent) > 0 {
-		unknown := c.pipeline(sent, all, outcomes, false)
+		unknown, together := c.pipeline(sent, all, outcomes, byName)
 		if len(unknown) > 0 {
 			// The server was restarted, or told to forget. One call of a strand is
 			// under way at a time, so that sending these later changes no order.
-			c.pipeline(sent, unknown, outcomes, true)
+			_, more := c.pipeline(sent, unknown, outcomes, byText)
+			together = append(together, more...)
+		}
+		if len(together) > 0 {
+			c.pipeline(sent, together, outcomes, alone) // so that one of them spoils no other
 		}
 	}
 	c.finish(sent, outcomes, answered, trial)
 }
 
-// pipeline sends some of the batches, by the scripts' names or whole, and returns
-// those whose script the server does not know.
-func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, whole bool) (unknown []int) {
+// manner is how calls are sent.
+type manner uint8
+
+const (
+	byName manner = iota // scripts by their names, several calls as one where that can be
+	byText               // scripts as they are
+	alone                // likewise, each call by itself
+)
+
+// pipeline sends some of the batches. It returns those whose script the server does not
+// know, and those that were refused together with others.
+func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, how manner) (unknown, together []int) {
 	pipe := c.client.Pipeline()
-	cmds := make([]*goredis.Cmd, 0, len(which))
-	for _, i := range which {
-		k := sent[i].call
-		switch {
-		case k.script == nil:
-			cmds = append(cmds, pipe.Do(c.ctx, k.args...))
-		case whole:
-			cmds = append(cmds, pipe.Eval(c.ctx, k.script.text, k.keys, k.args...))
-		default:
-			cmds = append(cmds, pipe.EvalSha(c.ctx, k.script.hash, k.keys, k.args...))
+	var cmds []*goredis.Cmd
+	var groups [][]int
+	for len(which) > 0 {
+		n := 1
+		if how != alone {
+			n = group(sent, which)
 		}
+		cmds = append(cmds, c.command(pipe, sent, which[:n], how))
+		groups = append(groups, which[:n])
+		which = which[n:]
 	}
 	_, _ = pipe.Exec(c.ctx) // each command has its own error
-	for n, i := range which {
-		reply, err := cmds[n].Result()
-		outcomes[i] = outcome{reply, err, faultOf(err)}
-		if outcomes[i].fault == noScript {
-			unknown = append(unknown, i)
+	for g, members := range groups {
+		reply, err := cmds[g].Result()
+		f := faultOf(err)
+		list, _ := reply.([]any)
+		for n, i := range members {
+			switch outcomes[i] = (outcome{reply, err, f}); {
+			case f == noScript:
+				unknown = append(unknown, i)
+			case f == refusedFault && len(members) > 1:
+				together = append(together, i)
+			case f == noFault && sent[i].call.head != nil && n < len(list):
+				outcomes[i].reply = list[n]
+			}
 		}
 	}
-	return unknown
+	return unknown, together
+}
+
+// group is how many of the first of which are sent as one call.
+func group(sent []*batch, which []int) int {
+	first := sent[which[0]]
+	if first.call.head == nil {
+		return 1
+	}
+	n, events, bytes := 1, first.events, first.bytes
+	for ; n < len(which); n++ {
+		b := sent[which[n]]
+		events, bytes = events+b.events, bytes+b.bytes
+		if b.call.script != first.call.script || b.call.slot != first.call.slot || events > callEvents || bytes > callBytes {
+			break
+		}
+	}
+	return n
+}
+
+func (c *caller) command(pipe goredis.Pipeliner, sent []*batch, members []int, how manner) *goredis.Cmd {
+	k := sent[members[0]].call
+	keys, args := k.keys, k.args
+	if k.head != nil {
+		args = append(append(make([]any, 0, len(k.head)+len(k.args)*len(members)), k.head...), k.args...)
+		keys = append(make([]string, 0, len(keys)*len(members)), keys...)
+		for _, i := range members[1:] {
+			keys, args = append(keys, sent[i].call.keys...), append(args, sent[i].call.args...)
+		}
+	}
+	switch {
+	case k.script == nil:
+		return pipe.Do(c.ctx, args...)
+	case how == byName:
+		return pipe.EvalSha(c.ctx, k.script.hash, keys, args...)
+	default:
+		return pipe.Eval(c.ctx, k.script.text, keys, args...)
+	}
+}
+
+// outcome is what became of one batch.
+type outcome struct {
+	reply any
+	err   error
+	fault fault
 }
 
 // finish takes the replies in, and calls back.

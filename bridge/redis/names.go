@@ -41,6 +41,14 @@ func (n names) name(prefix, word, owner, rest string) string {
 	return b.String()
 }
 
+// tag is that of what lies with owner; without a cluster there is none.
+func (n names) tag(owner string) string {
+	if !n.cluster {
+		return ""
+	}
+	return tagOf(owner)
+}
+
 func (n names) buffer(t codec.Topic) string { return n.name(n.key, "buffer", t.String(), "") }
 func (n names) meta(t codec.Topic) string   { return n.name(n.key, "meta", t.String(), "") }
 

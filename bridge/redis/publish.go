@@ -183,10 +183,9 @@ func (p *publishing) script(w *texts, r bridge.Retention) *call {
 	numbers := map[string]int{}
 	claim := b.claim(p.topic)
 	token := strconv.FormatUint(b.tokens.Add(1), 10)
-	args := []any{
-		b.config.Node, token, b.publishWord(), b.names.room(p.topic), freshEpoch(),
-		claim.Epoch, decimal(claim.Offset), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),
-	}
+	args := make([]any, 2, 11+3*len(p.ops)) // the first two are known at the end
+	args = append(args, token, b.names.room(p.topic), freshEpoch(),
+		claim.Epoch, decimal(claim.Offset), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()))
 	p.each(func(op, at int, pub *bridge.Publication, result *bridge.Published) {
 		key := 0
 		if pub.DedupKey != "" && r.DedupWindow > 0 {
@@ -221,10 +220,15 @@ func (p *publishing) script(w *texts, r bridge.Retention) *call {
 			result.Err = coded(refusal) // it can be no repeat
 			return
 		}
-		args = append(args, verdict, key, pub.Event.EID, size, text)
+		mark := ""
+		if key > 0 {
+			mark = strconv.Itoa(key) + " " + pub.Event.EID
+		}
+		args = append(args, fmt.Sprintf("%s%07d", verdict, min(size, 9_999_999)), mark, text)
 		p.sent = append(p.sent, sentPublication{op, at, pub.Event.EID, pub.Buffered, refusal})
 	})
-	return &call{script: &publishScript, keys: keys, args: args, done: p.published}
+	args[0], args[1] = len(keys)-2, len(p.sent)
+	return &call{script: &publishScript, head: b.head, slot: b.names.tag(p.topic.String()), keys: keys, args: args, done: p.published}
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -4,36 +4,39 @@ local function int(n)
   return string.format('%.0f', n)
 end
 
-local function clock()
-  local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
-end
-
 local never = 9007199254740991
 local day = 86400000
 
 -- A topic's members and its record: buffer is the sorted set, meta the hash.
 --   e epoch, o head, low oldest kept, r replication id under which e began,
 --   l past epochs with their ends, oldest first: "e:o,e:o"
---   b sum of sizes kept, a age in ms, d when the oldest is too old,
+--   b sum of sizes kept, or more than it if i is 1, a age in ms, d when the oldest is too old,
 --   x when the times to live are to be set anew, j whether anyone has joined
 -- t is the record; what changed is named in t.set.
 --
+-- server is what one call needs to know of where it runs: which history this is,
+-- and what time it is. nil: it is no primary, which alone gives positions.
+local function server()
+  local info = redis.pcall('INFO', 'replication')
+  local role, r
+  if type(info) == 'string' then
+    role, r = string.match(info, 'role:(%a+).-master_replid:(%x+)')
+    if role and role ~= 'master' then
+      return nil, redis.error_reply('READONLY positions are given by the primary alone')
+    end
+  end
+  local t = redis.call('TIME')
+  return {r = r or '', now = tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)}
+end
+
 -- open makes history that may have regressed a new epoch: the record is gone, or
 -- another server became the primary, or the caller has seen more than there is.
-local function open(buffer, meta, fresh, claimed, reached)
-  local role, r = 'master', ''
-  local info = redis.pcall('INFO', 'replication')
-  if type(info) == 'string' then
-    role = string.match(info, 'role:(%a+)') or role
-    r = string.match(info, 'master_replid:(%x+)') or ''
-  end
-  if role ~= 'master' then
-    return nil, redis.error_reply('READONLY positions are given by the primary alone')
-  end
-  local m = redis.call('HMGET', meta, 'e', 'o', 'r', 'l', 'b', 'a', 'd', 'x', 'j', 'low')
+-- node's last batch, if a node is given, is t.mark.
+local function open(at, buffer, meta, fresh, claimed, reached, node)
+  local r = at.r
+  local m = redis.call('HMGET', meta, 'e', 'o', 'r', 'l', 'b', 'a', 'd', 'x', 'j', 'low', 't:' .. node, 'i')
   local t = {
-    buffer = buffer, meta = meta, now = clock(), set = {},
+    buffer = buffer, meta = meta, now = at.now, set = {}, mark = m[11], i = m[12],
     e = m[1], o = tonumber(m[2] or 0), l = m[4] or '', b = tonumber(m[5] or 0),
     a = tonumber(m[6] or 0), d = tonumber(m[7] or 0), x = tonumber(m[8] or 0), j = m[9],
     low = tonumber(m[10] or 1),
@@ -72,6 +75,16 @@ local function drop(t, n)
     t.b = t.b - tonumber(string.sub(gone[i], -7))
   end
   return #gone / 2
+end
+
+-- measure finds b out anew. It is wrong only after events went by number, and only
+-- then, when by it there are too many bytes, it is looked at.
+local function measure(t)
+  t.b, t.i = 0, '0'
+  for _, member in ipairs(redis.call('ZRANGE', t.buffer, 0, -1)) do
+    t.b = t.b + string.sub(member, -7)
+  end
+  put(t, 'i', '0')
 end
 
 -- age removes what is too old. The buffer, if it is not empty, ends at the head.

@@ -1,107 +1,139 @@
--- One batch of one topic, as one step: what is a repeat is answered, the rest gets
+-- Batches, each of one topic, as one step: what is a repeat is answered, the rest gets
 -- its places, is kept, and is handed to all nodes.
 --
--- KEYS: buffer, meta, then those of dedup keys.
--- ARGV: 1 node, 2 the batch's token, 3 PUBLISH or SPUBLISH, 4 channel, 5 fresh epoch,
--- 6 and 7 the highest position that the node has seen, 8 events kept, 9 age in ms,
--- 10 bytes kept, 11 dedup window in ms; then five for each publication:
--- verdict, number of its dedup key or 0, eid, size, text.
+-- KEYS: for each batch buffer, meta, then those of dedup keys.
+-- ARGV: 1 node, 2 PUBLISH or SPUBLISH; then for each batch: number of its dedup keys,
+-- number of its publications, its token, channel, fresh epoch, the highest position that
+-- the node has seen (epoch, offset), events kept, age in ms, bytes kept, dedup window in
+-- ms; then three for each publication: verdict and 7 digits of its size, number of its
+-- dedup key and its eid or '', text.
 -- Verdict: b to be kept, p only passed on; else why it is refused unless it is a
 -- repeat, which is also what the answer then says.
 --
--- Answer: epoch, offset of the first that was kept, a letter for each publication
--- (its verdict; d: a repeat; f: no offset left), then the first result of each d.
-local node, token = ARGV[1], ARGV[2]
-local t, refused = open(KEYS[1], KEYS[2], ARGV[5], ARGV[6], tonumber(ARGV[7]))
-if not t then
+-- Answer: for each batch epoch, offset of the first that was kept, a letter for each
+-- publication (its verdict; d: a repeat; f: no offset left), then the first result of
+-- each d.
+local node, word = ARGV[1], ARGV[2]
+local version = '1 ' .. node .. ' '
+local at, refused = server()
+if not at then
   return refused
 end
 
-local function result(key)
-  return redis.call('GET', key) or ''
+-- again answers a batch whose reply was lost; nil: this is not one.
+local function again(t, token, k, i, last)
+  if not t.mark or not string.find(t.mark, ' ' .. token .. ' ', 1, true) then
+    return nil
+  end
+  local epoch, first, letters = string.match(t.mark, '^%d+ %d+ (%S+) (%d+) (%a+)$')
+  local answer = {epoch, first, letters}
+  for n = i, last, 3 do
+    if string.sub(letters, (n - i) / 3 + 1, (n - i) / 3 + 1) == 'd' then
+      local key = string.match(ARGV[n + 1], '%d+')
+      answer[#answer + 1] = redis.call('GET', KEYS[k + 1 + tonumber(key)]) or ''
+    end
+  end
+  return answer
 end
 
--- This batch again: its reply was lost.
-local mark = redis.call('HGET', t.meta, 't:' .. node)
-if mark then
-  local epoch, first, letters = string.match(mark, '^%d+ ' .. token .. ' (%S+) (%d+) (%a+)$')
-  if letters then
-    local answer = {epoch, first, letters}
-    for i = 1, #letters do
-      if string.sub(letters, i, i) == 'd' then
-        answer[#answer + 1] = result(KEYS[2 + tonumber(ARGV[8 + 5 * i])])
-      end
-    end
+-- publish does the batch whose keys begin at k, and whose publications are ARGV[i] to
+-- ARGV[last].
+local function publish(k, head, i, last)
+  local token, channel = ARGV[head + 2], ARGV[head + 3]
+  local t = open(at, KEYS[k], KEYS[k + 1], ARGV[head + 4], ARGV[head + 5], tonumber(ARGV[head + 6]), node)
+  local answer = again(t, token, k, i, last)
+  if answer then
     close(t, false)
     return answer
   end
-end
-
-local keep, most, window = tonumber(ARGV[8]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local first = t.o + 1
-local letters, repeats, members, kept, passing = {}, {}, {}, {}, {}
-local remember, added = {}, 0
-for i = 12, #ARGV, 5 do
-  local letter, key, eid = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
-  local before = key > 0 and (remember[key] or redis.call('GET', KEYS[2 + key]))
-  if before then
-    letter = 'd'
-    repeats[#repeats + 1] = before
-  elseif letter == 'b' and t.o >= never then
-    letter = 'f'
-  elseif letter == 'b' then
-    t.o = t.o + 1
-    local n, o = #members, int(t.o)
-    members[n + 1] = o
-    members[n + 2] = o .. '|' .. ARGV[i + 4] .. string.format('%013.0f%07.0f', t.now, tonumber(ARGV[i + 3]))
-    added = added + tonumber(ARGV[i + 3])
-    kept[#kept + 1] = ARGV[i + 4]
-    if key > 0 then
-      remember[key] = t.e .. ' ' .. o .. ' ' .. eid
+  local first, added = t.o + 1, 0
+  local letters, repeats, members, kept, passing, remember = {}, {}, {}, {}, {}, {}
+  local taken = string.format('%013.0f', t.now)
+  for n = i, last, 3 do
+    local letter, key, eid, text = string.sub(ARGV[n], 1, 1), nil, nil, ARGV[n + 2]
+    if ARGV[n + 1] ~= '' then
+      key, eid = string.match(ARGV[n + 1], '^(%d+) (.*)$')
+      key = k + 1 + key
     end
-  elseif letter == 'p' then
-    passing[#passing + 1] = ARGV[i + 4]
-    if key > 0 then
-      remember[key] = '- 0 ' .. eid
+    local before = key and (remember[key] or redis.call('GET', KEYS[key]))
+    if before then
+      letter = 'd'
+      repeats[#repeats + 1] = before
+    elseif letter == 'b' and t.o >= never then
+      letter = 'f'
+    elseif letter == 'b' then
+      t.o = t.o + 1
+      local m, o, size = #members, int(t.o), string.sub(ARGV[n], 2)
+      members[m + 1] = o
+      members[m + 2] = o .. '|' .. text .. taken .. size
+      added = added + size
+      kept[#kept + 1] = text
+      if key then
+        remember[key] = t.e .. ' ' .. o .. ' ' .. eid
+      end
+    elseif letter == 'p' then
+      passing[#passing + 1] = text
+      if key then
+        remember[key] = '- 0 ' .. eid
+      end
     end
+    letters[#letters + 1] = letter
   end
-  letters[#letters + 1] = letter
-end
-letters = table.concat(letters)
+  letters = table.concat(letters)
 
-if #kept > 0 then
-  age(t, tonumber(ARGV[9])) -- before the new ones come, which are of no age
-  redis.call('ZADD', t.buffer, unpack(members))
-  local n = redis.call('ZCARD', t.buffer)
-  t.b = n > #kept and t.b + added or added -- the buffer may have gone without its record
-  if n > keep then
-    n = n - drop(t, n - keep)
+  if #kept > 0 then
+    local keep, most = tonumber(ARGV[head + 7]), tonumber(ARGV[head + 9])
+    age(t, tonumber(ARGV[head + 8])) -- before the new ones come, which are of no age
+    redis.call('ZADD', t.buffer, unpack(members))
+    local n = redis.call('ZCARD', t.buffer)
+    t.b = n > #kept and t.b + added or added -- the buffer may have gone without its record
+    if n > keep then
+      redis.call('ZREMRANGEBYRANK', t.buffer, 0, n - keep - 1)
+      n = keep
+      put(t, 'i', '1')
+      t.i = '1'
+    end
+    if most > 0 and t.b > most and t.i == '1' then
+      measure(t)
+    end
+    while most > 0 and t.b > most and n > 0 do
+      n = n - drop(t, 1)
+    end
+    if t.a > 0 and t.d == never then
+      t.d = t.now + t.a
+      put(t, 'd', int(t.d))
+    end
+    put(t, 'o', int(t.o))
+    put(t, 'low', int(t.o - n + 1))
+    put(t, 'b', int(t.b))
   end
-  while most > 0 and t.b > most and n > 0 do
-    n = n - drop(t, 1)
+  for key, value in pairs(remember) do
+    redis.call('SET', KEYS[key], value, 'PX', ARGV[head + 10])
   end
-  if t.a > 0 and t.d == never then
-    t.d = t.now + t.a
-    put(t, 'd', int(t.d))
-  end
-  put(t, 'o', int(t.o))
-  put(t, 'low', int(t.o - n + 1))
-  put(t, 'b', int(t.b))
-end
-for key, value in pairs(remember) do
-  redis.call('SET', KEYS[2 + key], value, 'PX', window)
-end
-put(t, 't:' .. node, int(t.now) .. ' ' .. token .. ' ' .. t.e .. ' ' .. int(first) .. ' ' .. letters)
-close(t, true)
+  put(t, 't:' .. node, int(t.now) .. ' ' .. token .. ' ' .. t.e .. ' ' .. int(first) .. ' ' .. letters)
+  close(t, true)
 
--- Last, when everything is kept: whoever hears of an event can read it.
-local version = '1 ' .. node .. ' '
-if #kept > 0 then
-  local past, ended = string.match(t.l, '([^:,]+):(%d+)$')
-  redis.call(ARGV[3], ARGV[4],
-    version .. t.e .. ' ' .. int(first) .. ' ' .. (past or '-') .. ' ' .. (ended or '0') .. '\n' .. table.concat(kept, '\n'))
+  -- Last, when everything is kept: whoever hears of an event can read it.
+  if #kept > 0 then
+    local past, ended
+    if t.l ~= '' then
+      past, ended = string.match(t.l, '([^:,]+):(%d+)$')
+    end
+    redis.call(word, channel, version .. t.e .. ' ' .. int(first) .. ' ' .. (past or '-') .. ' ' .. (ended or '0') ..
+      '\n' .. table.concat(kept, '\n'))
+  end
+  if #passing > 0 then
+    redis.call(word, channel, version .. '- 0 - 0\n' .. table.concat(passing, '\n'))
+  end
+  return {t.e, int(first), letters, unpack(repeats)}
 end
-if #passing > 0 then
-  redis.call(ARGV[3], ARGV[4], version .. '- 0 - 0\n' .. table.concat(passing, '\n'))
+
+local answers, k, head = {}, 1, 3
+while head <= #ARGV do
+  local i = head + 11
+  local last = i + 3 * tonumber(ARGV[head + 1]) - 1
+  answers[#answers + 1] = publish(k, head, i, last)
+  k = k + 2 + tonumber(ARGV[head])
+  head = last + 1
 end
-return {t.e, int(first), letters, unpack(repeats)}
+return answers

@@ -8,10 +8,11 @@
 --
 -- Answer: epoch, head, why the position cannot be served ('epoch', 'expired') or '',
 -- 1 if there is more, then the members.
-local t, refused = open(KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]))
-if not t then
+local at, refused = server()
+if not at then
   return refused
 end
+local t = open(at, KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), '')
 age(t, t.a)
 local n = redis.call('ZCARD', t.buffer)
 if t.low ~= t.o - n + 1 then
