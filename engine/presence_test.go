@@ -243,7 +243,7 @@ func TestPresencePages(t *testing.T) {
 		for i := range 25 {
 			subject := fmt.Sprintf("m%02d", i*7%25)
 			want = append(want, subject)
-			watch(t, e, in, "acme/"+subject, `,"data":"`+strings.Repeat("x", 500)+`"`)
+			watch(t, e, in, "acme/"+subject, `,"presence":true,"data":"`+strings.Repeat("x", 500)+`"`) // told when the bridge has it
 		}
 		slices.Sort(want)
 		c := join(t, e, "acme/z")
@@ -254,7 +254,7 @@ func TestPresencePages(t *testing.T) {
 				r, _ := c.ask(fmt.Sprintf(`{"t":"presence","room":"seen:1","limit":%d%s}`, limit, after))
 				members, _ := r.at("ok.members").([]any)
 				if text, _ := json.Marshal(r); len(text) > 10<<10 || len(members) > limit || fmt.Sprint(r.at("ok.count")) != "25" || len(members) == 0 {
-					t.Fatalf("page of at most %d: %d members in %d bytes", limit, len(members), len(text))
+					t.Fatalf("page of at most %d: %d members of %v in %d bytes", limit, len(members), r.at("ok.count"), len(text))
 				}
 				for _, m := range members {
 					got = append(got, m.(map[string]any)["subject"].(string))
