@@ -37,14 +37,18 @@ type Leases struct {
 	mu sync.Mutex
 	// guarded by mu
 	told   func(bridge.Lease)
+	found  map[bridge.Lease]struct{} // lost, by renewals: a message about them says nothing new
 	closed bool
 }
+
+// foundMost is how many are remembered. Beyond, a lease may be told of once more.
+const foundMost = 1024
 
 var _ bridge.Leases = (*Leases)(nil)
 
 // NewLeases is b's part in holding sessions. There is one of a Bridge.
 func NewLeases(b *Bridge) *Leases {
-	l := &Leases{bridge: b}
+	l := &Leases{bridge: b, found: make(map[bridge.Lease]struct{})}
 	name := b.names.control(b.config.Node)
 	on := b.listenerOf(name)
 	on.post(true, func() { l.channel = on.listen(name, b.config.Node, l) })
@@ -58,12 +62,20 @@ func (l *Leases) Fenced(told func(bridge.Lease)) {
 	l.told = told
 }
 
-// fence tells of a lease that is somebody else's.
-func (l *Leases) fence(lost bridge.Lease) {
+// fence tells of a lease that is somebody else's. A renewal has found it so, or a
+// message says it.
+func (l *Leases) fence(lost bridge.Lease, renewal bool) {
 	l.mu.Lock()
 	told := l.told
-	if l.closed {
+	_, known := l.found[lost]
+	if l.closed || known && !renewal {
 		told = nil
+	}
+	if renewal {
+		if len(l.found) == foundMost {
+			clear(l.found)
+		}
+		l.found[lost] = struct{}{}
 	}
 	l.mu.Unlock()
 	if told != nil {
@@ -172,7 +184,7 @@ func (l *Leases) message(text string) {
 	generation, wrong := strconv.ParseUint(words[4], 10, 64)
 	nonce, bad := strconv.ParseUint(words[5], 10, 64)
 	if wrong == nil && bad == nil {
-		l.fence(bridge.Lease{Tenant: words[2], Session: words[3], Generation: generation, Nonce: nonce})
+		l.fence(bridge.Lease{Tenant: words[2], Session: words[3], Generation: generation, Nonce: nonce}, false)
 	}
 }
 
@@ -245,7 +257,7 @@ func (r *renewing) answered(held []bridge.Lease, reply any, err error) {
 	}
 	for i, lease := range held {
 		if letters[i] == 'l' {
-			r.leases.fence(lease)
+			r.leases.fence(lease, true)
 		}
 	}
 	r.ended(nil)
