@@ -37,6 +37,7 @@ func (e *Engine) serveHTTP(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/session/token", e.renewSession)
 	mux.HandleFunc("GET /v1/negotiate", e.negotiate)
 	mux.HandleFunc("OPTIONS /v1/", e.preflight)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { transport.Refuse(w, errNoEndpoint) })
 }
 
 // serve makes a handler of what a request of type t asks for. Its body, or its
@@ -75,6 +76,8 @@ func (x *exchange) admit(w http.ResponseWriter) *codec.Error {
 	shareWith(w, x.r)
 	return nil
 }
+
+var errNoEndpoint = codec.NewError(codec.CodeNotFound, "no such endpoint, or not by this method")
 
 var errMalformed = codec.NewError(codec.CodeBadRequest, "the request is malformed")
 

@@ -130,6 +130,8 @@ func TestRefusalsOverHTTP(t *testing.T) {
 		{"no such event", "POST", "/v1/rooms/bare/publish", message, []string{asAlice}, 404, "not_found"},
 		{"no time left", "POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1,"ttl_ms":0}`, []string{asAlice}, 410, "expired"},
 		{"a token in the URL", "POST", "/v1/rooms/chat:1/publish?token=acme/alice", message, nil, 400, "bad_request"},
+		{"no such endpoint", "GET", "/v1/nowhere", "", []string{asAlice}, 404, "not_found"},
+		{"another method", "GET", "/v1/rooms/chat:1/publish", "", []string{asAlice}, 404, "not_found"},
 		{"another origin", "POST", "/v1/rooms/chat:1/publish", message, []string{asAlice, "Origin: https://evil.example"}, 403, "forbidden"},
 		{"a cookie without an origin", "POST", "/v1/rooms/chat:1/publish", message, []string{"Cookie: pulse=acme/alice"}, 401, "unauthenticated"},
 		{"a cookie twice", "POST", "/v1/rooms/chat:1/publish", message, []string{"Cookie: pulse=acme/alice; pulse=acme/bob", "Origin: https://app.example"}, 401, "unauthenticated"},
