@@ -241,7 +241,8 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 			default:
 				cause := c.late()
 				s.Blame(cause)
-				s.Closed() // if it is started after all it ends at once
+				c.refuse(cause, "") // before the session, if it is started after all, ends and closes it
+				s.Closed()
 				return cause
 			}
 		}
