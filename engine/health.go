@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
+	"path"
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -57,7 +58,7 @@ func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/ws", e.sockets)
 	e.serveHTTP(mux)
-	return e.boundBodies(e.proxies.around(mux))
+	return e.boundBodies(e.proxies.around(exact(mux)))
 }
 
 // InternalHandler serves operators: it must not be reachable by clients.
@@ -84,7 +85,19 @@ func (e *Engine) InternalHandler() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
+	return exact(mux)
+}
+
+// exact answers a path that is not clean like any other that does not exist. The mux
+// alone would send the client on to the clean one, and repeat its query for it.
+func exact(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+			http.NotFound(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func answer(w http.ResponseWriter, status int, body map[string]any) {

@@ -59,13 +59,21 @@ func (e *Engine) authenticate(ctx context.Context, cr auth.Credentials) (*auth.I
 	}
 	if ctx.Err() != context.Canceled { // which strangers, and Close, may cause
 		if n := e.unjudged.due(time.Now()); n > 0 {
-			e.cfg.Logger.Error("authenticator failed", "err", err, "times", n)
+			e.cfg.Logger.Error("authenticator failed", "err", without(err, cr.Token), "times", n)
 		}
 	}
 	if err == errNobody || err == errPanicked {
 		return nil, errFaulty
 	}
 	return nil, errUnjudged
+}
+
+// without is what an error says, but for a secret that it may repeat.
+func without(err error, secret string) string {
+	if secret == "" {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), secret, "***")
 }
 
 // unidentified is what a request is answered that identify has failed for.
