@@ -1,7 +1,7 @@
 -- What publish and read share. Numbers are whole and at most 2^53-1, so that
 -- doubles are exact; they become text by int alone, since tostring would round.
 local function int(n)
-  return string.format('%.0f', n)
+  return string.format('%d', n)
 end
 
 local never = 9007199254740991

@@ -48,7 +48,7 @@ local function publish(k, head, i, last)
   end
   local first, added = t.o + 1, 0
   local letters, repeats, members, kept, passing, remember = {}, {}, {}, {}, {}, {}
-  local taken = string.format('%013.0f', t.now)
+  local taken = string.format('%013d', t.now)
   for n = i, last, 3 do
     local letter, key, eid, text = string.sub(ARGV[n], 1, 1), nil, nil, ARGV[n + 2]
     if ARGV[n + 1] ~= '' then
