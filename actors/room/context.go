@@ -137,3 +137,21 @@ func (c *Context) Send(session, event string, data any) error {
 	}
 	return ErrNotMember
 }
+
+// Kick ends the membership of one session: its client is told left: kicked, behind
+// what was sent to it before in the lane of the kind's buffered events, and may join
+// again if it is let in. The handler's Leave is called when the callback has returned.
+func (c *Context) Kick(session string) error {
+	r, leave := c.enter()
+	defer leave()
+	for _, m := range r.members.list {
+		if m != nil && m.Session == session {
+			if !m.kicked {
+				m.kicked = true
+				r.kicked = append(r.kicked, m)
+			}
+			return nil
+		}
+	}
+	return ErrNotMember
+}

@@ -44,6 +44,7 @@ type member struct {
 	forbid   bool          // the right was lost before the join was handled
 	queued   bool          // in feeder's list
 	parted   bool          // was in the room, and left because its client did
+	kicked   bool          // its handler does not want it any more
 	lost     bool          // its connection ended without a word
 	sight    sight         // in a kind with presence
 }
@@ -342,6 +343,18 @@ func (r *Room) reset(m *member, reason codec.ResetReason) {
 	m.Out.CountReset(reason)
 	m.Out.Mark(r.turn, r.cfg.Policy.Lane, f, m.Seat)
 	m.Out.Feed(r.turn, r.mb.Flow(), m.Seat, nil, true)
+}
+
+// kick ends those whom the handler does not want any more.
+func (r *Room) kick() {
+	for len(r.kicked) > 0 && r.phase != ended {
+		m := r.kicked[0]
+		r.kicked = r.kicked[1:]
+		if m.state == live || m.state == behind {
+			r.left(m, codec.LeftKicked)
+		}
+	}
+	r.kicked = nil
 }
 
 // left ends a member from the room's side.

@@ -100,6 +100,7 @@ type Room struct {
 	win        window
 	members    members
 	behind     int       // members in that state
+	kicked     []*member // by the handler, in the callback that goes on; each once
 	waiting    []*member // who waits for a read
 	tight      bool      // the window cannot grow down to what they want
 	fanout     fanout
@@ -259,6 +260,7 @@ func (r *Room) flush() {
 	if r.phase == ended {
 		return
 	}
+	r.kick()
 	r.publish()
 	if r.presence != nil {
 		r.presence.flush()
