@@ -32,6 +32,7 @@ type Bridge struct {
 	counters  Counters
 	tokens    atomic.Uint64 // of batches, given out
 	attempts  attempts      // has its own lock
+	texts     sync.Pool     // of *texts
 
 	running sync.WaitGroup // keepers and the pulse
 	closing sync.Once
@@ -67,7 +68,7 @@ func New(config Config) (*Bridge, error) {
 	b.attempts.init(b)
 	b.caller = newCaller(b.ctx, b.client, config.Outage)
 	b.caller.build = b.buildPublish
-	b.caller.texts = b.newTexts
+	b.texts.New = func() any { return b.newTexts() }
 	b.caller.ailing = func(f fault) { b.judge(func(m *machine, now time.Time) { m.called(f, now) }) }
 	for range listeners {
 		b.listeners = append(b.listeners, newListener(b, len(b.links)))

@@ -41,10 +41,9 @@ func backoff() supervision.Backoff {
 type caller struct {
 	// immutable
 	client goredis.UniversalClient
-	wait   time.Duration                  // of ops that are repeated; 0: none are
-	build  func(w *texts, b *batch) *call // makes a batch of publications a call, or answers it
-	ailing func(f fault)                  // told of every pipeline's worst, outside mu
-	texts  func() *texts
+	wait   time.Duration        // of ops that are repeated; 0: none are
+	build  func(b *batch) *call // makes a batch of publications a call, or answers it
+	ailing func(f fault)        // told of every pipeline's worst, outside mu
 	ctx    context.Context
 
 	running sync.WaitGroup
@@ -100,13 +99,12 @@ func (c *caller) put(tenant, strand string, o *op) {
 }
 
 func (c *caller) run() {
-	texts := c.texts()
 	for {
 		taken, trial := c.take()
 		if taken == nil {
 			return
 		}
-		c.send(texts, taken, trial)
+		c.send(taken, trial)
 	}
 }
 
@@ -131,12 +129,12 @@ func (c *caller) take() (taken []*batch, trial bool) {
 }
 
 // send makes one pipeline of what was taken and hands the replies out.
-func (c *caller) send(w *texts, taken []*batch, trial bool) {
+func (c *caller) send(taken []*batch, trial bool) {
 	sent := taken[:0:0]
 	var answered []*batch // by build: nothing of them is for the server
 	for _, b := range taken {
 		if b.call == nil {
-			b.call = c.build(w, b)
+			b.call = c.build(b)
 		}
 		if b.call == nil {
 			answered = append(answered, b)

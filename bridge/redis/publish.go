@@ -28,7 +28,16 @@ type publish struct {
 	retention bridge.Retention
 	plain     bool // nothing is kept or remembered: no script, and never twice
 	batch     []bridge.Publication
+	texts     []text // of each
 	done      func([]bridge.Published)
+}
+
+// text is a publication as it is sent. It is made while the one before is under way,
+// by whoever publishes, so that nobody waits for it.
+type text struct {
+	text    string
+	refusal *codec.Error // it is larger than the bridge or the history can hold, or there is none
+	size    int
 }
 
 func (p *publish) joins(first *publish) bool {
@@ -89,16 +98,39 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 		done(nil)
 		return
 	}
-	p := &publish{topic: topic, retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), done: done}
+	p := &publish{topic: topic, retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), texts: make([]text, len(batch)), done: done}
 	size := int64(0)
+	w := b.texts.Get().(*texts)
 	for i := range batch {
 		pub := &batch[i]
+		p.texts[i] = b.text(w, pub, r)
 		size += int64(pub.Event.Size() + len(pub.DedupKey))
 		if pub.Buffered || pub.DedupKey != "" && r.DedupWindow > 0 {
 			p.plain = false
 		}
 	}
+	b.texts.Put(w)
 	b.caller.put(topic.Tenant, b.names.room(topic), &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
+}
+
+func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention) (t text) {
+	if pub.Buffered {
+		t.size = pub.Event.Size() + 16 // of the epoch
+	}
+	switch {
+	case pub.Buffered && r.Events < 1:
+		t.refusal = errNoHistory
+		return t
+	case pub.Buffered && r.Bytes > 0 && int64(t.size) > r.Bytes:
+		t.refusal = errTooLong
+		return t
+	}
+	var err error
+	if t.text, err = w.of(pub.Event, pub.Buffered); err != nil {
+		b.log.Warn(errTooLarge.Message, "error", err)
+		t.refusal = errTooLarge
+	}
+	return t
 }
 
 // publishing is one batch as one call: of which ops which publications it has.
@@ -114,19 +146,19 @@ type sentPublication struct {
 	op, at   int
 	eid      string
 	buffered bool
-	refusal  error
+	refusal  *codec.Error
 }
 
 // buildPublish makes one call of a batch. nil: there is nothing to send, and all is
 // answered.
-func (b *Bridge) buildPublish(w *texts, batch *batch) *call {
+func (b *Bridge) buildPublish(batch *batch) *call {
 	first := batch.ops[0].publish
 	p := &publishing{bridge: b, topic: first.topic, ops: batch.ops, results: make([][]bridge.Published, len(batch.ops))}
 	var k *call
 	if first.plain {
-		k = p.message(w)
+		k = p.message()
 	} else {
-		k = p.script(w, first.retention)
+		k = p.script(first.retention)
 	}
 	if len(p.sent) == 0 {
 		p.answer()
@@ -152,19 +184,19 @@ func (p *publishing) answer() {
 }
 
 // message is a batch that nobody keeps.
-func (p *publishing) message(w *texts) *call {
+func (p *publishing) message() *call {
 	var lines []string
 	now := time.Now()
 	p.each(func(op, at int, pub *bridge.Publication, result *bridge.Published) {
-		text, err := w.of(pub.Event, false)
+		t := &p.ops[op].publish.texts[at]
 		switch {
 		case late(pub, now):
 			result.Err = errExpired
-		case err != nil:
-			result.Err = p.bridge.tooLarge(err)
+		case t.refusal != nil:
+			result.Err = t.refusal
 		default:
 			result.EID = pub.Event.EID
-			lines = append(lines, text)
+			lines = append(lines, t.text)
 			p.sent = append(p.sent, sentPublication{op: op, at: at})
 		}
 	})
@@ -176,7 +208,7 @@ func (p *publishing) message(w *texts) *call {
 }
 
 // script is a batch that is sequenced; see publish.lua for what it is given.
-func (p *publishing) script(w *texts, r bridge.Retention) *call {
+func (p *publishing) script(r bridge.Retention) *call {
 	b := p.bridge
 	now := time.Now()
 	keys := []string{b.names.buffer(p.topic), b.names.meta(p.topic)}
@@ -196,39 +228,39 @@ func (p *publishing) script(w *texts, r bridge.Retention) *call {
 			}
 			key = numbers[name]
 		}
-		size, text := 0, ""
-		var err error
-		if pub.Buffered {
-			size = pub.Event.Size() + 16 // of the epoch
-		}
-		verdict, refusal := "p", error(nil)
+		t := &p.ops[op].publish.texts[at]
+		verdict, refusal := byte('p'), t.refusal
 		switch {
 		case late(pub, now):
-			verdict, refusal = "l", errExpired
-		case pub.Buffered && r.Events < 1:
-			verdict, refusal = "n", errNoHistory
-		case pub.Buffered && r.Bytes > 0 && int64(size) > r.Bytes:
-			verdict, refusal = "t", errTooLong
-		default:
-			if text, err = w.of(pub.Event, pub.Buffered); err != nil {
-				verdict, refusal, text = "t", p.bridge.tooLarge(err), ""
-			} else if pub.Buffered {
-				verdict = "b"
-			}
+			verdict, refusal = 'l', errExpired
+		case refusal != nil:
+			verdict = 't'
+		case pub.Buffered:
+			verdict = 'b'
 		}
 		if refusal != nil && key == 0 {
-			result.Err = coded(refusal) // it can be no repeat
+			result.Err = refusal // it can be no repeat
 			return
 		}
 		mark := ""
 		if key > 0 {
 			mark = strconv.Itoa(key) + " " + pub.Event.EID
 		}
-		args = append(args, fmt.Sprintf("%s%07d", verdict, min(size, 9_999_999)), mark, text)
+		args = append(args, sized(verdict, t.size), mark, t.text)
 		p.sent = append(p.sent, sentPublication{op, at, pub.Event.EID, pub.Buffered, refusal})
 	})
 	args[0], args[1] = len(keys)-2, len(p.sent)
 	return &call{script: &publishScript, head: b.head, slot: b.names.tag(p.topic.String()), keys: keys, args: args, done: p.published}
+}
+
+// sized is a verdict with seven digits of a size.
+func sized(verdict byte, size int) string {
+	text := [8]byte{verdict}
+	for i := 7; i > 0; i-- {
+		text[i] = byte('0' + size%10)
+		size /= 10
+	}
+	return string(text[:])
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -266,7 +298,7 @@ func (p *publishing) published(reply any, err error) {
 			*result = repeatOf(repeats[0])
 			repeats = repeats[1:]
 		default:
-			result.Err = coded(s.refusal)
+			result.Err = s.refusal
 		}
 	}
 	p.bridge.counters.BufferWrites.Add(kept)
@@ -321,12 +353,6 @@ func repeatOf(first string) bridge.Published {
 		return bridge.Published{Err: errServer}
 	}
 	return bridge.Published{EID: eid, Position: at, Duplicate: true}
-}
-
-// tooLarge is what the publisher is told of an event that the bridge cannot carry.
-func (b *Bridge) tooLarge(err error) *codec.Error {
-	b.log.Warn(errTooLarge.Message, "error", err)
-	return errTooLarge
 }
 
 // coded is err as a refusal.
