@@ -10,23 +10,26 @@ const EntryBytes = 32
 type Account struct {
 	// immutable
 	parent *Account
-	limit  int64
 
 	// atomic
+	limit    atomic.Int64
 	used     atomic.Int64
 	released atomic.Int64 // bytes released that had not been charged: a broken invariant, made safe
 }
 
 // NewAccount is an empty account below parent, which is nil at the top. A limit of 0 is no limit of its own; the parents' hold.
 func NewAccount(parent *Account, limit int64) *Account {
-	return &Account{parent: parent, limit: limit}
+	a := &Account{parent: parent}
+	a.limit.Store(limit)
+	return a
 }
 
 // Charge books n bytes on this account and all above it, or on none. It is refused by the lowest account that would pass its limit; a
 // charge that is being refused higher up may for its moment refuse another of the same account, never one of a sibling below it.
 func (a *Account) Charge(n int64) bool {
 	for at := a; at != nil; at = at.parent {
-		if used := at.used.Add(n); at.limit > 0 && used > at.limit {
+		used := at.used.Add(n)
+		if limit := at.limit.Load(); limit > 0 && used > limit {
 			for undo := a; ; undo = undo.parent {
 				undo.used.Add(-n)
 				if undo == at {
@@ -37,6 +40,9 @@ func (a *Account) Charge(n int64) bool {
 	}
 	return true
 }
+
+// SetLimit gives the account another limit. What is booked beyond it stays until it is released.
+func (a *Account) SetLimit(limit int64) { a.limit.Store(limit) }
 
 // Force books n bytes past every limit: for what was promised before, such as a reserved slot. The number of promises is the bound.
 func (a *Account) Force(n int64) {

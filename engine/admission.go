@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -17,9 +18,8 @@ import (
 type admission struct {
 	// immutable
 	max, perAddress int
-	origins         map[string]bool // normalised
-	anyOrigin       bool
-	refuseMissing   bool
+
+	origins atomic.Pointer[origins]
 
 	// guarded by mu
 	mu      sync.Mutex
@@ -30,13 +30,25 @@ type admission struct {
 func newAdmission(e *Engine) *admission {
 	a := &admission{
 		max: e.cfg.Limits.MaxUnauthenticated, perAddress: e.cfg.Limits.MaxUnauthenticatedPerAddress,
-		refuseMissing: e.cfg.RefuseMissingOrigin,
-		origins:       make(map[string]bool), from: make(map[netip.Addr]int),
+		from: make(map[netip.Addr]int),
 	}
-	for _, o := range e.cfg.Origins {
-		a.anyOrigin = a.anyOrigin || o == "*"
+	a.origins.Store(newOrigins(&e.cfg))
+	return a
+}
+
+// origins are those that may connect. Immutable.
+type origins struct {
+	listed        map[string]bool // normalised
+	any           bool
+	refuseMissing bool
+}
+
+func newOrigins(cfg *Config) *origins {
+	a := &origins{listed: make(map[string]bool), refuseMissing: cfg.RefuseMissingOrigin}
+	for _, o := range cfg.Origins {
+		a.any = a.any || o == "*"
 		if n, ok := normalOrigin(o); ok {
-			a.origins[n] = true
+			a.listed[n] = true
 		}
 	}
 	return a
@@ -81,10 +93,10 @@ func (a *admission) judge(r *http.Request) *codec.Error {
 			return codec.NewError(codec.CodeBadRequest, "credentials do not belong in a URL")
 		}
 	}
-	origins := r.Header.Values("Origin")
+	allowed, origins := a.origins.Load(), r.Header.Values("Origin")
 	switch {
 	case len(origins) == 0:
-		if a.refuseMissing {
+		if allowed.refuseMissing {
 			return codec.NewError(codec.CodeForbidden, "an Origin is required")
 		}
 		return nil
@@ -92,7 +104,7 @@ func (a *admission) judge(r *http.Request) *codec.Error {
 		return codec.NewError(codec.CodeForbidden, "more than one Origin")
 	}
 	o, ok := normalOrigin(origins[0])
-	if !ok || !a.anyOrigin && !a.origins[o] && o != own(r) {
+	if !ok || !allowed.any && !allowed.listed[o] && o != own(r) {
 		return codec.NewError(codec.CodeForbidden, "this Origin may not connect")
 	}
 	return nil

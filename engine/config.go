@@ -277,9 +277,3 @@ func (t *TenantLimits) validate(name string, fault func(string, ...any)) {
 	}
 }
 
-// tenant is the limits of one tenant.
-func (c *Config) tenant(name string) TenantLimits {
-	t := c.Tenants[name]
-	t.defaults(c.TenantDefaults)
-	return t
-}

@@ -108,7 +108,7 @@ func TestConfigDefaults(t *testing.T) {
 	if l := cfg.Limits; l.Ping != time.Second || l.PongTimeout != 8*time.Second || l.MaxMessageBytes != 64<<10 || l.SessionQueueItems != 1024 {
 		t.Errorf("limits: %+v", l)
 	}
-	acme, other := cfg.tenant("acme"), cfg.tenant("other")
+	acme, other := newTerms(&cfg).tenant("acme"), newTerms(&cfg).tenant("other")
 	if acme.Weight != 4 || acme.MaxRooms != 7 || other.Weight != 1 || other.MaxSessions != 10_000 {
 		t.Errorf("acme %+v, other %+v", acme, other)
 	}

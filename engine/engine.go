@@ -35,8 +35,6 @@ const maxHandshakes = 32
 type Engine struct {
 	// immutable
 	cfg        Config
-	kinds      message.Kinds
-	declared   map[string]*room.Kind // by name
 	pool       *scheduler.Pool
 	wheel      *scheduler.Wheel
 	system     *actors.System
@@ -62,6 +60,9 @@ type Engine struct {
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
+	reloading sync.Mutex                       // held by Reload
+	kindMeter func(name string) *message.Meter // of a kind that is declared; nil: nothing is measured
+
 	counts      counts
 	connections connections // has its own lock
 	timing      timings     // zero: nothing is measured
@@ -69,8 +70,10 @@ type Engine struct {
 	tracing     *tracing    // nil: nothing is followed
 
 	// atomic
-	events      atomic.Uint64 // ids given out
-	generations atomic.Uint64 // of changes of presence; begins at the time of Start
+	terms       atomic.Pointer[terms] // what Reload changes
+	kinds       message.Declared      // likewise
+	events      atomic.Uint64         // ids given out
+	generations atomic.Uint64         // of changes of presence; begins at the time of Start
 	sessions    atomic.Int64
 	stuckActors atomic.Int64 // that the watchdog has named, ever
 	ending      atomic.Bool  // Drain or Close was called
@@ -96,8 +99,8 @@ type node struct {
 	*tenant.Tenant
 	rooms    *room.Env
 	sessions *session.Env
-	meter    *backpressure.Meter // of what clients ask for; nil: no limit
-	label    string              // of its metrics
+	rates    session.Rates // of what clients ask for
+	label    string        // of its metrics
 }
 
 // Start makes an Engine and starts it. ctx bounds the start only.
@@ -114,13 +117,11 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg:      cfg,
-		kinds:    kinds,
-		declared: make(map[string]*room.Kind, len(cfg.Kinds)),
-		wheel:    scheduler.NewWheel(),
-		broker:   cfg.Broker,
-		queue:    backpressure.NewAccount(nil, cfg.Limits.QueueBytes),
-		replay:   backpressure.NewAccount(nil, cfg.Limits.ReplayBytes),
+		cfg:    cfg,
+		wheel:  scheduler.NewWheel(),
+		broker: cfg.Broker,
+		queue:  backpressure.NewAccount(nil, cfg.Limits.QueueBytes),
+		replay: backpressure.NewAccount(nil, cfg.Limits.ReplayBytes),
 		out: &mailbox.OutboundConfig{
 			Items: cfg.Limits.SessionQueueItems, Bytes: cfg.Limits.SessionQueueBytes, Unacked: cfg.Limits.Unacked,
 		},
@@ -135,9 +136,8 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	e.staying, e.leave = context.WithCancel(context.Background())
 	e.working, e.rest = context.WithCancel(context.Background())
 	e.patient, e.rush = context.WithCancel(context.Background())
-	for i := range cfg.Kinds {
-		e.declared[cfg.Kinds[i].Name] = &cfg.Kinds[i]
-	}
+	e.kinds.Set(kinds)
+	e.terms.Store(newTerms(&cfg))
 	e.admission = newAdmission(e)
 	e.proxies = proxies{trusted: cfg.TrustedProxies, warn: func() {
 		cfg.Logger.Warn("a forwarding header came from an address that is no trusted proxy: it is ignored")
@@ -151,8 +151,8 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.broker == nil {
 		e.ownBroker = memory.New(memory.Config{
 			HistoryBytes:       cfg.Limits.HistoryBytes,
-			TenantHistoryBytes: func(name string) int64 { return cfg.tenant(name).HistoryBytes },
-			NewRooms:           func(name string) int { return max(0, cfg.tenant(name).NewRooms) },
+			TenantHistoryBytes: func(name string) int64 { return e.terms.Load().tenant(name).HistoryBytes },
+			NewRooms:           func(name string) int { return max(0, e.terms.Load().tenant(name).NewRooms) },
 		})
 		e.broker = e.ownBroker
 	}
@@ -164,7 +164,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		e.ownLeases = memory.NewLeases(cfg.Node, memory.NewLeaseStore(nil))
 		leases = e.ownLeases
 	}
-	e.leases = startSessions(leases, sealer, &e.cfg)
+	e.leases = startSessions(leases, sealer, &e.cfg, func(name string) int { return e.terms.Load().tenant(name).MaxSessions })
 	// Above those of an Engine that had the same Presence before.
 	e.generations.Store(uint64(time.Now().UnixMicro()))
 	e.sockets = ws.NewHandler(ws.Config{
@@ -207,18 +207,15 @@ func (e *Engine) tenant(name string) (*node, error) {
 }
 
 func (e *Engine) newTenant(name string) *node {
-	limits := e.cfg.tenant(name)
+	limits := e.terms.Load().tenant(name)
 	n := &node{}
 	n.Tenant = tenant.New(tenant.Config{
-		Name: name,
-		Limits: tenant.Limits{
-			Weight: limits.Weight, MaxSessions: limits.MaxSessions, MaxRooms: limits.MaxRooms,
-			QueueBytes: limits.QueueBytes, ReplayBytes: limits.ReplayBytes,
-		},
-		Pool: e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
+		Name:   name,
+		Limits: limits.ofTenant(),
+		Pool:   e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
 		NewRoom: func(_ *tenant.Tenant, topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
 			return room.New(room.Config{
-				Env: n.rooms, Topic: topic, Policy: kind, Kind: e.declared[kind.Name], Ended: ended,
+				Env: n.rooms, Topic: topic, Policy: kind, Kind: e.terms.Load().kinds[kind.Name], Ended: ended,
 			})
 		},
 		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind, Timing: e.timing.tenants,
@@ -232,16 +229,16 @@ func (e *Engine) newTenant(name string) *node {
 		Generation: func() uint64 { return e.generations.Add(1) },
 		Timing:     e.timing.rooms,
 	}
-	n.meter = backpressure.NewMeter(limited(limits.Rate))
+	n.rates.Set(limited(limits.SessionRate))
+	n.rates.SetAll(limited(limits.Rate))
 	n.sessions = session.NewEnv(session.Env{
-		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Meter: n.meter, Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Leaving: &e.leaving, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
+		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Rates: &n.rates, Out: e.out, Lanes: &e.sessionLanes,
+		Kinds: &e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Leaving: &e.leaving, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
 		Timing: e.timing.sessions, Trace: e.tracing.follower(),
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,
 			MaxMessageBytes: e.cfg.Limits.MaxMessageBytes, MaxFrameBytes: e.cfg.Limits.MaxFrameBytes,
-			Rate: limited(limits.SessionRate),
 		},
 	})
 	return n

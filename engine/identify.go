@@ -50,7 +50,7 @@ func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Ident
 
 // authenticate asks the Authenticator, here and now, and looks at its answer.
 func (e *Engine) authenticate(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
-	id, err := protect(func() (*auth.Identity, error) { return e.cfg.Authenticator.Authenticate(ctx, cr) })
+	id, err := protect(func() (*auth.Identity, error) { return e.terms.Load().authenticator.Authenticate(ctx, cr) })
 	if err == nil && (id == nil || !codec.ValidTenant(id.Tenant) || !codec.ValidSubject(id.Subject)) {
 		err = errNobody
 	}

@@ -40,8 +40,11 @@ func (e *Engine) measure() error {
 	e.timing = timings{newTiming(delay, "room"), newTiming(delay, "session"), newTiming(delay, "tenant")}
 	e.out.Timing = writeTiming{newTiming(delay, "outbound"), recorder(write)}
 	e.broker = countedBroker{e.broker, broker}
-	for name, kind := range e.kinds {
-		kind.Meter = &message.Meter{Called: recorder(handler, attribute.String(telemetry.RoomKind, name))}
+	e.kindMeter = func(name string) *message.Meter {
+		return &message.Meter{Called: recorder(handler, attribute.String(telemetry.RoomKind, name))}
+	}
+	for name, kind := range e.kinds.All() {
+		kind.Meter = e.kindMeter(name)
 	}
 	registered, err := r.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		v := e.view()

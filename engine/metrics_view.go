@@ -32,11 +32,11 @@ type tenantView struct{ sessions, rooms, queue float64 }
 func (e *Engine) view() *view {
 	v := &view{
 		e: e, stats: e.Stats(), pool: e.pool.Stats(), connections: e.connections.count(),
-		rooms:   make(map[string]int, len(e.kinds)),
+		rooms:   make(map[string]int, len(e.kinds.All())),
 		depths:  map[string]*mailbox.Depths{"tenant": {}, "room": {}, "session": {}, "outbound": {}},
 		tenants: make(map[string]*tenantView),
 	}
-	for kind := range e.kinds {
+	for kind := range e.kinds.All() {
 		v.rooms[kind] = 0
 	}
 	var live []attached
@@ -73,7 +73,7 @@ func (e *Engine) view() *view {
 
 // meters calls f for each kind that is measured.
 func (v *view) meters(f func(kind string, m *message.Meter)) {
-	for name, p := range v.e.kinds {
+	for name, p := range v.e.kinds.All() {
 		if p.Meter != nil {
 			f(name, p.Meter)
 		}

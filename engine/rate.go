@@ -18,7 +18,7 @@ func (x *exchange) within(r codec.Request) *codec.Error {
 	if err != nil {
 		return errLeaving
 	}
-	if wait := n.meter.Take(x.e.pool.Now(), message.Weight(r)); wait > 0 {
+	if wait := n.rates.Take(x.e.pool.Now(), message.Weight(r)); wait > 0 {
 		return codec.Retry(codec.CodeRateLimited, codec.ScopeTenant, wait, "faster than the tenant's clients may be")
 	}
 	return nil

@@ -259,7 +259,7 @@ func TestRatesOfTenants(t *testing.T) {
 		"fast":  {{}, {Bytes: 1 << 20}},
 		"held":  {{Messages: 7}, {Messages: 100, Bytes: 1 << 20}},
 	} {
-		l := cfg.tenant(tenant)
+		l := newTerms(&cfg).tenant(tenant)
 		if got := [2]backpressure.Rate{limited(l.Rate), limited(l.SessionRate)}; got != want {
 			t.Errorf("%s: %v, want %v", tenant, got, want)
 		}

@@ -53,10 +53,10 @@ type sessions struct {
 }
 
 // startSessions starts its goroutine.
-func startSessions(leases bridge.Leases, sealer *auth.Sealer, cfg *Config) *sessions {
+func startSessions(leases bridge.Leases, sealer *auth.Sealer, cfg *Config, most func(tenant string) int) *sessions {
 	s := &sessions{
 		leases: leases, sealer: sealer, ttl: cfg.Limits.ResumeTTL, began: time.Now(), logger: cfg.Logger,
-		most:   func(tenant string) int { return cfg.tenant(tenant).MaxSessions },
+		most:   most,
 		nudged: make(chan struct{}, 1), quit: make(chan time.Duration, 1), ended: make(chan struct{}),
 		records: newRecords(cfg.Limits.ResumeTTL, cfg.Limits.MaxSessions),
 	}

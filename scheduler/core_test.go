@@ -136,7 +136,7 @@ func (m *coreModel) check() {
 		if !tenant.barred {
 			linked += tenant.ready
 		}
-		if tenant.deficit > tenant.quantum {
+		if tenant.deficit > tenant.quantum() {
 			m.t.Errorf("a tenant's credit of %d is above its quantum", tenant.deficit)
 		}
 	}

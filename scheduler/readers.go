@@ -19,7 +19,7 @@ type reader struct {
 // the same reason a reader that comes in debt to a pool with nothing ready finds the debt forgiven: nobody is owed anything.
 func (p *Pool) Decode(t *Tenant, bytes int, work func()) {
 	cost := modelCost(1, bytes)
-	if owed := t.debt.Load() + t.decoded.Add(cost) - cost; owed > debtQuanta*t.quantum {
+	if owed := t.debt.Load() + t.decoded.Add(cost) - cost; owed > debtQuanta*t.quantum() {
 		p.awaitCredit(t, cost)
 	}
 	// Not to be cancelled: a place is held for the time of decoding one frame.
@@ -56,7 +56,7 @@ func (p *Pool) awaitCredit(t *Tenant, cost int64) {
 }
 
 // inCredit reports whether the debt, less refund, lets readers go on.
-func (t *Tenant) inCredit(refund int64) bool { return t.deficit+refund >= -debtQuanta*t.quantum }
+func (t *Tenant) inCredit(refund int64) bool { return t.deficit+refund >= -debtQuanta*t.quantum() }
 
 // admit lets readers in while the debt allows it.
 func (t *Tenant) admit() {

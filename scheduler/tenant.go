@@ -4,9 +4,8 @@ import "sync/atomic"
 
 // Tenant is a flow of the first level: it belongs to one Pool and must not be copied.
 type Tenant struct {
-	quantum int64 // immutable
-
 	// atomic
+	share   atomic.Int64 // quantum times weight
 	decoded atomic.Int64 // units that readers have spent and no visit has charged yet
 	debt    atomic.Int64 // -deficit, for readers to see without the lock
 	stuck   atomic.Int32 // Runs held up now
@@ -37,8 +36,16 @@ type Tenant struct {
 
 // NewTenant makes a tenant whose share is weight times that of a tenant with weight 1, the least.
 func NewTenant(weight int) *Tenant {
-	return &Tenant{quantum: Quantum * int64(max(weight, 1))}
+	t := new(Tenant)
+	t.SetWeight(weight)
+	return t
 }
+
+// SetWeight gives t another share, from its next turn on.
+func (t *Tenant) SetWeight(weight int) { t.share.Store(Quantum * int64(max(weight, 1))) }
+
+// quantum is what one turn grants.
+func (t *Tenant) quantum() int64 { return t.share.Load() }
 
 // NewFlow makes a flow of t.
 func (t *Tenant) NewFlow() *Flow {
@@ -52,7 +59,7 @@ func (t *Tenant) Stuck() int { return int(t.stuck.Load()) }
 
 // grant begins a turn: credit left over is dropped, debt is kept.
 func (t *Tenant) grant() {
-	t.deficit = min(t.deficit, 0) + t.quantum
+	t.deficit = min(t.deficit, 0) + t.quantum()
 	t.fold()
 }
 
@@ -66,7 +73,7 @@ func (t *Tenant) fold() {
 
 // begin starts a turn that may spend: batches first.
 func (t *Tenant) begin() {
-	t.batches = min(t.batches, 0) + t.quantum/2
+	t.batches = min(t.batches, 0) + t.quantum()/2
 	t.pass = t.nFirsts
 }
 

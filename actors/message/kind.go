@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/yaza-dev/pulse/backpressure"
@@ -117,7 +118,20 @@ func (p *Policy) Event(name string) *EventPolicy {
 	return p.Events[Any]
 }
 
-// Kinds are the declared kinds of an engine by name; immutable.
+// Declared are an engine's kinds, which may be declared anew while it runs. Set them
+// before the first use.
+type Declared struct{ now atomic.Pointer[Kinds] }
+
+// Set declares the kinds, for whoever asks from now on.
+func (d *Declared) Set(k Kinds) { d.now.Store(&k) }
+
+// All kinds as they are declared now.
+func (d *Declared) All() Kinds { return *d.now.Load() }
+
+// Of finds the policy of a kind; nil: rooms of that kind do not exist.
+func (d *Declared) Of(kind string) *Policy { return d.All().Of(kind) }
+
+// Kinds are declared kinds by name; immutable.
 type Kinds map[string]*Policy
 
 // Of finds the policy of a kind; nil: rooms of that kind do not exist.

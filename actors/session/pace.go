@@ -1,6 +1,7 @@
 package session
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/message"
@@ -16,11 +17,28 @@ const (
 	pausedAfter = time.Second
 )
 
+// Rates are how fast the clients of a tenant may go, each session by itself and all
+// together; they may change. Set them before the first session is made.
+type Rates struct {
+	one atomic.Pointer[backpressure.Rate]
+	all atomic.Pointer[backpressure.Meter] // nil: no limit
+}
+
+// Set changes the rate of one session.
+func (r *Rates) Set(one backpressure.Rate) { r.one.Store(&one) }
+
+// SetAll changes the rate of all together.
+func (r *Rates) SetAll(all backpressure.Rate) { r.all.Store(backpressure.NewMeter(all)) }
+
+// Take is Meter.Take for all together.
+func (r *Rates) Take(now int64, n int) (wait time.Duration) { return r.all.Load().Take(now, n) }
+
 // pace is how fast a client goes: whether within its rate, and, when it was
 // refused for that, whether it heeds it. Instants are the pool's. Pure.
 type pace struct {
 	session, tenant *backpressure.Meter
-	since, last     int64 // first and latest refusal without a pause between; 0: none
+	rate            *backpressure.Rate // session's
+	since, last     int64              // first and latest refusal without a pause between; 0: none
 }
 
 // take lets a request of n bytes pass, or says how long it has to wait, and
@@ -52,8 +70,12 @@ func (p *pace) heedless() bool { return p.last-p.since >= int64(heedlessAfter) }
 // that only listens has none.
 func (s *Session) goes() *pace {
 	if s.pace == nil {
-		s.pace = &pace{session: backpressure.NewMeter(s.cfg.Limits.Rate), tenant: s.cfg.Meter}
+		s.pace = new(pace)
 	}
+	if rate := s.cfg.Rates.one.Load(); s.pace.rate != rate {
+		s.pace.session, s.pace.rate = backpressure.NewMeter(*rate), rate
+	}
+	s.pace.tenant = s.cfg.Rates.all.Load()
 	return s.pace
 }
 
@@ -67,7 +89,7 @@ func (s *Session) within(r codec.Request) *codec.Error {
 		_, high := s.cfg.Leaving.within(s.cfg.ID)
 		return codec.Retry(codec.CodeDraining, codec.ScopeNode, high, "the node is leaving")
 	}
-	if s.cfg.Limits.Rate == (backpressure.Rate{}) && s.cfg.Meter == nil {
+	if *s.cfg.Rates.one.Load() == (backpressure.Rate{}) && s.cfg.Rates.all.Load() == nil {
 		return nil
 	}
 	wait, own := s.goes().take(s.turn.Now(), message.Weight(r))

@@ -50,7 +50,6 @@ type Limits struct {
 	MaxRooms        int
 	MaxMessageBytes int
 	MaxFrameBytes   int
-	Rate            backpressure.Rate // of one session
 }
 
 // Env is what the sessions of one tenant share. Immutable; NewEnv makes it.
@@ -61,10 +60,10 @@ type Env struct {
 	Tenant   *scheduler.Tenant
 	Queue    *backpressure.Account // of the tenant's queues
 	Frames   *backpressure.Account // what of it frames to clients may fill
-	Meter    *backpressure.Meter   // of what the tenant's clients ask for; nil: no limit
+	Rates    *Rates                // of what the tenant's clients ask for
 	Out      *mailbox.OutboundConfig
 	Lanes    *mailbox.LanePool
-	Kinds    message.Kinds
+	Kinds    *message.Declared
 	Coalesce *message.Coalescer
 	Rooms    Rooms
 	Broker   bridge.Broker
@@ -121,7 +120,7 @@ const (
 	closed          // the connection has ended
 	kicked          // the embedder or the tenant: close it
 	keptBack        // a membership was kept from the session's own events
-	noticed         // Reach or Leaving has changed
+	noticed         // Reach or Leaving has changed, or kinds were declared anew
 )
 
 type phase uint8
@@ -304,6 +303,9 @@ func (s *Session) signalled(owner any, bits uint32) {
 		}
 		if bits&keptBack != 0 {
 			s.untold = true
+		}
+		if bits&noticed != 0 && s.phase < closing {
+			s.leaveForbidden() // of a kind that is no more
 		}
 		if bits&(timed|keptBack|noticed) != 0 {
 			s.tick()

@@ -117,11 +117,12 @@ func (s *Session) adopt(r *renewal) {
 	s.leaveForbidden()
 }
 
-// leaveForbidden ends the memberships that the credentials do not cover any more.
+// leaveForbidden ends the memberships that the credentials do not cover any more, or
+// whose kind of room is no more.
 func (s *Session) leaveForbidden() {
 	for i := range s.rooms.slots {
 		m := s.rooms.slots[i].m
-		if m != nil && !s.mayJoin(m.Topic.Room, m.Presence) {
+		if m != nil && (!s.mayJoin(m.Topic.Room, m.Presence) || s.cfg.Kinds.Of(m.Topic.Kind()) == nil) {
 			m.Forbid()
 		}
 	}

@@ -40,12 +40,12 @@ type directory struct {
 	tenant *mailbox.Mailbox
 	make   func(topic codec.Topic, kind *message.Policy, ended func()) Room
 	name   string // of the tenant
-	max    int
 
 	// guarded by mu
 	mu     sync.RWMutex
 	rooms  map[string]*entry
 	closed bool
+	max    int
 }
 
 var (

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors"
@@ -84,6 +85,8 @@ type Tenant struct {
 	timer     scheduler.Timer
 	stopping  chan struct{} // closed by Stopping
 
+	maxSessions atomic.Int64
+
 	// owned by the actor
 	sessions map[*mailbox.Mailbox]message.Session
 	replaced map[*mailbox.Mailbox]struct{} // sessions that were taken over and have not ended yet
@@ -99,14 +102,14 @@ func New(cfg Config) *Tenant {
 	t := &Tenant{
 		cfg:      cfg,
 		stopping: make(chan struct{}),
-		flow:     scheduler.NewTenant(cfg.Limits.Weight),
-		queue:    backpressure.NewAccount(cfg.Queue, cfg.Limits.QueueBytes),
-		replay:   backpressure.NewAccount(cfg.Replay, cfg.Limits.ReplayBytes),
+		flow:     scheduler.NewTenant(1),
+		queue:    backpressure.NewAccount(cfg.Queue, 0),
+		replay:   backpressure.NewAccount(cfg.Replay, 0),
 		sessions: make(map[*mailbox.Mailbox]message.Session),
 		replaced: make(map[*mailbox.Mailbox]struct{}),
 		rooms:    make(map[*actors.Ref]*entry),
 	}
-	t.frames = backpressure.NewAccount(t.queue, cfg.Limits.QueueBytes/4*3)
+	t.frames = backpressure.NewAccount(t.queue, 0)
 	t.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: t.flow,
 		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed, Timing: cfg.Timing,
@@ -114,12 +117,26 @@ func New(cfg Config) *Tenant {
 	t.signal.Init(t)
 	t.timer.Init(func() { t.mb.Raise(&t.signal, lingered) })
 	t.directory = directory{
-		tenant: t.mb, name: cfg.Name, max: cfg.Limits.MaxRooms, rooms: make(map[string]*entry),
+		tenant: t.mb, name: cfg.Name, rooms: make(map[string]*entry),
 		make: func(topic codec.Topic, kind *message.Policy, ended func()) Room {
 			return cfg.NewRoom(t, topic, kind, ended)
 		},
 	}
+	t.Limit(cfg.Limits)
 	return t
+}
+
+// Limit gives the tenant other limits; callable by anyone. What is beyond them stays,
+// and nothing is added to it.
+func (t *Tenant) Limit(l Limits) {
+	t.flow.SetWeight(l.Weight)
+	t.queue.SetLimit(l.QueueBytes)
+	t.frames.SetLimit(l.QueueBytes / 4 * 3)
+	t.replay.SetLimit(l.ReplayBytes)
+	t.maxSessions.Store(int64(l.MaxSessions))
+	t.directory.mu.Lock()
+	t.directory.max = l.MaxRooms
+	t.directory.mu.Unlock()
 }
 
 // Mailbox, Flow, Queue and Replay are for its sessions and rooms.
@@ -219,7 +236,7 @@ func (t *Tenant) attach(a *message.Attach) {
 	case t.ending:
 		a.Done(codec.Retry(codec.CodeDraining, codec.ScopeNode, time.Second, "the node is leaving"))
 		return
-	case len(t.sessions) >= t.cfg.Limits.MaxSessions:
+	case len(t.sessions) >= int(t.maxSessions.Load()):
 		a.Done(codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "as many sessions as the tenant may have"))
 		return
 	}

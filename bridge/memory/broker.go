@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -228,9 +230,27 @@ func (b *Broker) enter(name string) *tenant {
 	}
 }
 
-// admit makes the tenant's entry, unless somebody has meanwhile.
-func (b *Broker) admit(name string) {
-	limit, rooms := b.config.HistoryBytes, 0
+// Reconsider asks the Config anew what each tenant may hold. Beyond it a tenant's
+// oldest goes when its next comes.
+func (b *Broker) Reconsider() {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.tenants))
+	b.mu.Unlock()
+	for _, t := range all {
+		limit, rooms := b.allows(t.name)
+		t.mu.Lock()
+		t.limit.Store(limit)
+		t.account.SetLimit(limit)
+		if t.rooms.rate != float64(rooms) {
+			t.rooms = newBucket(rooms, b.now())
+		}
+		t.mu.Unlock()
+	}
+}
+
+// allows is what the Config says of a tenant.
+func (b *Broker) allows(name string) (limit int64, rooms int) {
+	limit = b.config.HistoryBytes
 	if b.config.TenantHistoryBytes != nil {
 		if own := b.config.TenantHistoryBytes(name); own > 0 {
 			limit = min(limit, own)
@@ -239,6 +259,12 @@ func (b *Broker) admit(name string) {
 	if b.config.NewRooms != nil {
 		rooms = b.config.NewRooms(name)
 	}
+	return limit, rooms
+}
+
+// admit makes the tenant's entry, unless somebody has meanwhile.
+func (b *Broker) admit(name string) {
+	limit, rooms := b.allows(name)
 	t := newTenant(name, limit, b.account, newBucket(rooms, b.now()))
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -79,7 +79,7 @@ func (p *publishing) sequence(pub *bridge.Publication, keyCost int64) bridge.Pub
 		return bridge.Published{Err: errNoHistory}
 	case pub.Buffered && h.head >= codec.MaxOffset:
 		return bridge.Published{Err: errOffsets}
-	case p.retention.Bytes > 0 && int64(size) > p.retention.Bytes || cost > t.limit:
+	case p.retention.Bytes > 0 && int64(size) > p.retention.Bytes || cost > t.limit.Load():
 		return bridge.Published{Err: errTooLarge}
 	case !t.charge(cost):
 		return bridge.Published{Err: t.overBudget(cost)}

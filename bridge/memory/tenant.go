@@ -14,10 +14,10 @@ import (
 type tenant struct {
 	// immutable
 	name    string
-	limit   int64 // bytes; account's
 	account *backpressure.Account
 
 	// atomic, written under mu
+	limit atomic.Int64 // bytes; account's
 	keeps atomic.Int64 // charged for history: who holds most gives first when the node is full
 
 	mu sync.Mutex
@@ -29,7 +29,9 @@ type tenant struct {
 }
 
 func newTenant(name string, limit int64, node *backpressure.Account, rooms bucket) *tenant {
-	return &tenant{name: name, limit: limit, account: backpressure.NewAccount(node, limit), rooms: rooms}
+	t := &tenant{name: name, account: backpressure.NewAccount(node, limit), rooms: rooms}
+	t.limit.Store(limit)
+	return t
 }
 
 // encodingCost is charged for what an encoding of an event holds besides data.
@@ -44,7 +46,7 @@ func eventCost(e *codec.Event, size int) int64 {
 // charge takes n bytes, at the price of the tenant's oldest events if need be,
 // but not where its limit could not be kept even without any.
 func (t *tenant) charge(n int64) bool {
-	if t.account.Used()-t.keeps.Load()+n > t.limit {
+	if t.account.Used()-t.keeps.Load()+n > t.limit.Load() {
 		return false
 	}
 	for !t.account.Charge(n) {
@@ -94,7 +96,7 @@ func (t *tenant) open(room string, now int64) (*topic, *codec.Error) {
 
 func (t *tenant) overBudget(n int64) *codec.Error {
 	scope := codec.ScopeNode
-	if t.account.Used()+n > t.limit {
+	if t.account.Used()+n > t.limit.Load() {
 		scope = codec.ScopeTenant
 	}
 	return codec.Retry(codec.CodeQuotaExceeded, scope, time.Second, "no budget left for history")
