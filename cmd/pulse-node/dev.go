@@ -73,6 +73,7 @@ func (p *program) dev() *cobra.Command {
 			internal:         c.Internal.Listen,
 			spare:            true,
 			handshakeTimeout: c.Transport.HandshakeTimeout,
+			traces:           c.Telemetry.OTLPEndpoint,
 			drainTimeout:     5 * time.Second,
 			around:           func(engine http.Handler) http.Handler { return page.Handler(engine) },
 			ready:            func() { fmt.Fprint(p.stdout, lines) },

@@ -62,6 +62,8 @@ func engineConfig(c *config.Config, authenticator auth.Authenticator, log *slog.
 		Compression:         ws.Compression{Enabled: c.Transport.Compression.Enabled, Threshold: int(c.Transport.Compression.Threshold)},
 		RefuseMissingOrigin: !c.AllowMissingOrigin,
 		Logger:              log,
+		TenantLabels:        c.Telemetry.TenantLabels,
+		TraceRatio:          c.Telemetry.TraceRatio,
 	}
 	if c.Session.PresenceGrace == 0 { // "leave at once" here, "the default" there
 		cfg.Limits.PresenceGrace = -1

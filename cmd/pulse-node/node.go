@@ -25,6 +25,7 @@ type node struct {
 	certificate      *certificate // nil: plain
 	handshakeTimeout time.Duration
 	drainTimeout     time.Duration
+	traces           string // where they go; empty: nowhere
 	// around wraps the public handler; nil: nothing.
 	around func(http.Handler) http.Handler
 	// ready is called when clients may come, after the line that says so; nil: nothing.
@@ -48,9 +49,14 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	}
 	defer internal.Close()
 
-	e, err := engine.Start(ctx, n.engine)
+	reports, err := newTelemetry(ctx, n.traces, n.engine.TraceRatio, n.engine.Logger)
 	if err != nil {
 		return failure{err}
+	}
+	reports.give(&n.engine)
+	e, err := engine.Start(ctx, n.engine)
+	if err != nil {
+		return failure{errors.Join(err, reports.close())}
 	}
 	handler := e.Handler()
 	if n.around != nil {
@@ -101,7 +107,7 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	for range running {
 		err = errors.Join(err, <-ended)
 	}
-	return asFailure(err)
+	return asFailure(errors.Join(err, reports.close()))
 }
 
 // maxHeader bounds the headers of a request. Tokens and cookies are the largest of

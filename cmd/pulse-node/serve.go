@@ -40,6 +40,7 @@ func (p *program) serve() *cobra.Command {
 			internal:         c.Internal.Listen,
 			certificate:      certificate,
 			handshakeTimeout: c.Transport.HandshakeTimeout,
+			traces:           c.Telemetry.OTLPEndpoint,
 			drainTimeout:     c.Node.DrainTimeout,
 		})
 	}

@@ -238,7 +238,7 @@ type Log struct {
 
 // Telemetry says what is reported.
 type Telemetry struct {
-	OTLPEndpoint string  `key:"otlp_endpoint" later:"*" doc:"where traces go"`
-	TraceRatio   float64 `key:"trace_ratio" default:"0.01" zero:"none" later:"*" doc:"share that is traced"`
-	TenantLabels int     `key:"tenant_labels" default:"100" later:"*" doc:"tenants with metrics of their own"`
+	OTLPEndpoint string  `key:"otlp_endpoint" doc:"where traces go, by OTLP over HTTP: http(s)://host:port; empty: nowhere"`
+	TraceRatio   float64 `key:"trace_ratio" default:"0.01" zero:"none" doc:"share of publishes that is traced"`
+	TenantLabels int     `key:"tenant_labels" default:"100" doc:"tenants with metrics of their own"`
 }
