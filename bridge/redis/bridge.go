@@ -34,14 +34,18 @@ type Bridge struct {
 	attempts  attempts      // has its own lock
 	texts     sync.Pool     // of *texts
 
-	running sync.WaitGroup // keepers and the pulse
-	closing sync.Once
+	running sync.WaitGroup // keepers, scout and pulse
+
+	topology atomic.Pointer[topology]      // nil: no cluster, or not known yet
+	hints    chan struct{}                 // that it has changed
+	keepers  map[string]context.CancelFunc // New's, then the scout's
+	closing  sync.Once
 
 	mu sync.Mutex
 	// guarded by mu
 	machine *machine
-	telling bool    // a goroutine tells of health, and will look again
-	links   []*link // that stand; nil: none
+	telling bool             // a goroutine tells of health, and will look again
+	links   map[string]*link // that stand
 }
 
 var _ bridge.Broker = (*Bridge)(nil)
@@ -54,31 +58,40 @@ func New(config Config) (*Bridge, error) {
 	}
 	config = config.withDefaults()
 	b := &Bridge{
-		config: config,
-		names:  names{key: config.KeyPrefix, channel: config.ChannelPrefix, cluster: config.Mode == Cluster},
-		log:    config.Logger,
-		seed:   maphash.MakeSeed(),
-		client: config.newClient(),
-		links:  make([]*link, 1),
+		config:  config,
+		names:   names{key: config.KeyPrefix, channel: config.ChannelPrefix, cluster: config.Mode == Cluster},
+		log:     config.Logger,
+		seed:    maphash.MakeSeed(),
+		client:  config.newClient(),
+		links:   make(map[string]*link),
+		hints:   make(chan struct{}, 1),
+		keepers: make(map[string]context.CancelFunc),
 	}
 	b.head = []any{config.Node, b.publishWord()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.machine = newMachine(len(b.links), time.Now())
+	b.machine = newMachine(time.Now())
 	b.condition.Set(b.machine.health)
 	b.attempts.init(b)
 	b.caller = newCaller(b.ctx, b.client, config.Outage)
 	b.caller.build = b.buildPublish
 	b.texts.New = func() any { return b.newTexts() }
-	b.caller.ailing = func(f fault) { b.judge(func(m *machine, now time.Time) { m.called(f, now) }) }
+	b.caller.ailing = func(f fault) {
+		if f == elsewhere || f == notHere {
+			b.hint()
+		}
+		b.judge(func(m *machine, now time.Time) { m.called(f, now) })
+	}
 	for range listeners {
-		b.listeners = append(b.listeners, newListener(b, len(b.links)))
+		b.listeners = append(b.listeners, newListener(b))
 	}
 	b.caller.start()
 	for _, l := range b.listeners {
 		go l.run()
 	}
-	for index := range b.links {
-		b.running.Go(func() { b.keep(index) })
+	if cluster, ok := b.client.(*goredis.ClusterClient); ok {
+		b.running.Go(func() { b.scout(cluster) })
+	} else {
+		b.startKeeper("")
 	}
 	b.running.Go(b.pulse)
 	return b, nil
@@ -131,9 +144,6 @@ func (b *Bridge) Close() {
 		b.judge(func(m *machine, now time.Time) { m.close(now) })
 	})
 }
-
-// linkOf is the index of the link that carries what lies with owner.
-func (b *Bridge) linkOf(string) int { return 0 }
 
 func (b *Bridge) publishWord() string {
 	if b.config.Mode == Cluster {

@@ -234,7 +234,12 @@ func (c *caller) command(pipe goredis.Pipeliner, sent []*batch, members []int, h
 	}
 	switch {
 	case k.script == nil:
-		return pipe.Do(c.ctx, args...)
+		cmd := goredis.NewCmd(c.ctx, args...)
+		if len(args) > 1 {
+			cmd.SetFirstKeyPos(1) // by which a cluster's server is found
+		}
+		_ = pipe.Process(c.ctx, cmd) // it says later what became of it
+		return cmd
 	case how == byName:
 		return pipe.EvalSha(c.ctx, k.script.hash, keys, args...)
 	default:
@@ -262,6 +267,9 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 			worst = max(worst, o.fault)
 		} else {
 			through = true
+			if o.fault == elsewhere && worst == noFault {
+				worst = elsewhere
+			}
 		}
 		if o.fault.repeat() && b.repeats() && !c.closed {
 			c.line.back(b)

@@ -35,7 +35,7 @@ func (c Config) newClient() goredis.UniversalClient {
 		return goredis.NewClusterClient(&goredis.ClusterOptions{
 			Addrs:    c.Addresses,
 			Username: c.Username, Password: c.Password, TLSConfig: c.TLS, Protocol: 2,
-			MaxRetries: -1, MaxRedirects: 3, DialTimeout: dialTimeout, DialerRetries: 1,
+			MaxRetries: -1, MaxRedirects: -1, DialTimeout: dialTimeout, DialerRetries: 1,
 			ReadTimeout: replyTimeout, WriteTimeout: replyTimeout, DisableIdentity: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})

@@ -29,6 +29,7 @@ const (
 	noFault      fault = iota
 	lost               // no reply: it may have taken effect
 	notNow             // not done, will be later: loading, failing over, moving slots
+	elsewhere          // not done: its slot is, or is being moved; no outage
 	notHere            // not done, and not by this server: it is no primary (any more)
 	noScript           // not done: the server does not know the script
 	outOfMemory        // not done: nothing may be written
@@ -50,7 +51,9 @@ func (f fault) ails() bool { return int(f) < len(why) && why[f] != "" }
 
 // repeat reports whether the call is to be made again: it is made so that it may
 // have taken effect.
-func (f fault) repeat() bool { return f == lost || f == notNow || f == notHere || f == notAllowed }
+func (f fault) repeat() bool {
+	return f == lost || f == notNow || f == elsewhere || f == notHere || f == notAllowed
+}
 
 // faultOf sorts an error of a call.
 func faultOf(err error) fault {
@@ -68,13 +71,13 @@ func faultOf(err error) fault {
 	}{
 		{"NOSCRIPT", noScript},
 		{"READONLY", notHere},
-		{"MOVED", notHere},
+		{"MOVED", elsewhere},
 		{"OOM", outOfMemory},
 		{"MISCONF", outOfMemory},
 		{"LOADING", notNow},
 		{"BUSY", notNow},
-		{"TRYAGAIN", notNow},
-		{"ASK", notNow},
+		{"TRYAGAIN", elsewhere},
+		{"ASK", elsewhere},
 		{"CLUSTERDOWN", notNow},
 		{"MASTERDOWN", notNow},
 		{"NOREPLICAS", notNow},

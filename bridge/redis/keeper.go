@@ -2,47 +2,53 @@ package redis
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
 // keep makes one link after another, until the bridge is closed.
-func (b *Bridge) keep(index int) {
+func (b *Bridge) keep(ctx context.Context, shard string) {
 	retry := backoff()
-	for generation := uint64(1); b.ctx.Err() == nil; generation++ {
+	for generation := uint64(1); ctx.Err() == nil; generation++ {
 		began := time.Now()
-		why := b.hold(index, generation)
-		b.judge(func(m *machine, now time.Time) { m.lost(index, why, now) })
+		why := b.hold(ctx, shard, generation)
+		b.hint()
+		b.judge(func(m *machine, now time.Time) { m.lost(shard, why, now) })
 		if time.Since(began) > longWait {
 			retry.Reset()
 		}
 		delay, _ := retry.Next(time.Now())
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(delay):
 		}
 	}
 }
 
 // hold makes a link and reads it until it ends; why it did.
-func (b *Bridge) hold(index int, generation uint64) (why string) {
-	address, err := b.config.primary(b.ctx)
-	if err != nil {
-		return causeOf(err)
+func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why string) {
+	address := shard
+	if b.config.Mode != Cluster {
+		var err error
+		if address, err = b.config.primary(ctx); err != nil {
+			return causeOf(err)
+		}
 	}
-	k := &link{index: index, generation: generation, bridge: b, probe: b.names.probe(b.config.Node), ready: make(chan struct{}, 1)}
-	k.ctx, k.cancel = context.WithCancel(b.ctx)
+	k := &link{shard: shard, generation: generation, bridge: b, probe: b.probeOf(shard), ready: make(chan struct{}, 1)}
+	k.ctx, k.cancel = context.WithCancel(ctx)
 	k.client, k.pubsub = b.config.dialLink(address)
 	defer func() {
 		k.fail("")
 		_ = k.client.Close() // the connection is gone by now
 	}()
-	stop := context.AfterFunc(b.ctx, func() { k.fail("closed") })
+	stop := context.AfterFunc(ctx, func() { k.fail("closed") })
 	defer stop()
 	if err := k.greet(); err != nil {
 		return causeOf(err)
 	}
-	b.judge(func(m *machine, now time.Time) { m.linked(index, generation, now) })
-	b.place(k, index)
+	b.judge(func(m *machine, now time.Time) { m.linked(shard, generation, now) })
+	b.place(shard, k)
 	for _, l := range b.listeners {
 		l.post(true, func() { l.up(k) })
 	}
@@ -52,8 +58,8 @@ func (b *Bridge) hold(index int, generation uint64) (why string) {
 		defer close(written)
 		k.write()
 	}()
-	err = k.read()
-	b.place(nil, index)
+	err := k.read()
+	b.place(shard, nil)
 	why = k.reason()
 	k.fail("")
 	<-written
@@ -66,10 +72,12 @@ func (b *Bridge) hold(index int, generation uint64) (why string) {
 	return why
 }
 
-func (b *Bridge) place(k *link, index int) {
+func (b *Bridge) place(shard string, k *link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.links[index] = k
+	if b.links[shard] = k; k == nil {
+		delete(b.links, shard)
+	}
 }
 
 const (
@@ -87,8 +95,11 @@ func (b *Bridge) pulse() {
 		case <-b.ctx.Done():
 			return
 		case now := <-tick.C:
-			for index := range b.links {
-				b.beat(index)
+			b.mu.Lock()
+			list := slices.Collect(maps.Values(b.links))
+			b.mu.Unlock()
+			for _, k := range list {
+				b.beat(k)
 			}
 			if now.After(inspect) {
 				inspect = now.Add(inspectEvery)
@@ -98,23 +109,18 @@ func (b *Bridge) pulse() {
 	}
 }
 
-func (b *Bridge) beat(index int) {
+// beat does what is due about a link.
+func (b *Bridge) beat(k *link) {
 	var probe, replace bool
-	b.judge(func(m *machine, now time.Time) { probe, replace = m.due(index, now) })
-	b.mu.Lock()
-	k := b.links[index]
-	b.mu.Unlock()
+	b.judge(func(m *machine, now time.Time) { probe, replace = m.due(k.shard, now) })
 	switch {
-	case k == nil:
-		// Commands are looked after all the same: by them the server's return is noticed.
 	case replace:
 		b.counters.ProbesMissed.Add(1)
 		k.fail("what is published does not arrive")
-		return
 	case probe:
 		b.caller.put("", k.probe, &op{
 			call: &call{args: []any{b.publishWord(), k.probe, "1"}, done: func(any, error) {}},
-			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.heard(index, k.generation) }) },
+			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.heard(k.shard, k.generation) }) },
 			size: 64,
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +20,8 @@ const subscribeBatch = 512
 // never mended. Its keeper reads it, one goroutine of its own writes.
 type link struct {
 	// immutable
-	index      int
-	generation uint64 // of those with its index, from 1 on
+	shard      string // its name: of a cluster's the address
+	generation uint64 // of those with its name, from 1 on
 	bridge     *Bridge
 	client     *goredis.Client
 	pubsub     *goredis.PubSub
@@ -76,7 +77,7 @@ func (k *link) settle() {
 	whole := k.settled == len(k.bridge.listeners)
 	k.mu.Unlock()
 	if whole {
-		k.bridge.judge(func(m *machine, now time.Time) { m.settled(k.index, k.generation, now) })
+		k.bridge.judge(func(m *machine, now time.Time) { m.settled(k.shard, k.generation, now) })
 	}
 }
 
@@ -117,16 +118,30 @@ func (k *link) batch() (list []string, on bool) {
 }
 
 func (k *link) tell(channels []string, on bool) error {
-	switch sharded := k.bridge.config.Mode == Cluster; {
-	case sharded && on:
-		return k.pubsub.SSubscribe(k.ctx, channels...)
-	case sharded:
-		return k.pubsub.SUnsubscribe(k.ctx, channels...)
-	case on:
-		return k.pubsub.Subscribe(k.ctx, channels...)
-	default:
+	if k.bridge.config.Mode != Cluster {
+		if on {
+			return k.pubsub.Subscribe(k.ctx, channels...)
+		}
 		return k.pubsub.Unsubscribe(k.ctx, channels...)
 	}
+	// One command is of one slot. Each channel is in the batch once, so that order
+	// between them is nobody's.
+	bySlot := make(map[string][]string)
+	for _, name := range channels {
+		_, tag, _ := strings.Cut(name, "{")
+		tag, _, _ = strings.Cut(tag, "}")
+		bySlot[tag] = append(bySlot[tag], name)
+	}
+	for _, some := range bySlot {
+		tell := k.pubsub.SUnsubscribe
+		if on {
+			tell = k.pubsub.SSubscribe
+		}
+		if err := tell(k.ctx, some...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read brings what comes to the listeners, until the link ends.
@@ -139,7 +154,7 @@ func (k *link) read() error {
 		switch m := got.(type) {
 		case *goredis.Message:
 			if m.Channel == k.probe {
-				k.bridge.judge(func(s *machine, _ time.Time) { s.heard(k.index, k.generation) })
+				k.bridge.judge(func(s *machine, _ time.Time) { s.heard(k.shard, k.generation) })
 				continue
 			}
 			k.bridge.listenerOf(m.Channel).bring(note{link: k, channel: m.Channel, text: m.Payload})

@@ -33,7 +33,8 @@ type receiver interface {
 // channel is one that this node wants. All of it belongs to its listener.
 type channel struct {
 	name     string
-	link     int // index of the link that carries it
+	owner    string // what it lies with
+	link     string // the link that carries it
 	receiver receiver
 
 	wanted    bool
@@ -62,8 +63,8 @@ type listener struct {
 
 	// owned by run
 	channels map[string]*channel
-	links    []*link // nil: none
-	left     []int   // unsettled channels of each link
+	links    map[string]*link // that stand
+	left     map[string]int   // unsettled channels of each
 	topics   map[codec.Topic]*topic
 	joining  map[*topic]struct{} // with joins that are not answered
 	quiet    backpressure.Ring[*topic]
@@ -88,11 +89,11 @@ const (
 	unsubscribed
 )
 
-func newListener(b *Bridge, links int) *listener {
+func newListener(b *Bridge) *listener {
 	l := &listener{
 		bridge: b, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		heads: make(map[codec.Topic]*head), channels: make(map[string]*channel), topics: make(map[codec.Topic]*topic),
-		joining: make(map[*topic]struct{}), links: make([]*link, links), left: make([]int, links),
+		joining: make(map[*topic]struct{}), links: make(map[string]*link), left: make(map[string]int),
 	}
 	l.space.L = &l.mu
 	return l
@@ -181,9 +182,9 @@ func (l *listener) take(n note) {
 	switch {
 	case n.do != nil:
 		n.do()
-	case n.link != l.links[n.link.index]: // of a link that was replaced
+	case n.link != l.links[n.link.shard]: // of a link that was replaced
 	case n.confirm == message:
-		if ch := l.channels[n.channel]; ch != nil {
+		if ch := l.channels[n.channel]; ch != nil && ch.link == n.link.shard {
 			ch.active = true
 			ch.receiver.message(n.text)
 		}
@@ -196,7 +197,7 @@ func (l *listener) take(n note) {
 func (l *listener) listen(name, owner string, r receiver) *channel {
 	ch := l.channels[name]
 	if ch == nil {
-		ch = &channel{name: name, link: l.bridge.linkOf(owner)}
+		ch = &channel{name: name, owner: owner, link: l.bridge.linkOf(owner)}
 		l.channels[name] = ch
 	}
 	ch.receiver, ch.wanted = r, true
@@ -231,7 +232,8 @@ func (l *listener) steer(ch *channel) {
 
 func (l *listener) confirm(link *link, name string, on bool) {
 	ch := l.channels[name]
-	if ch == nil || !ch.waiting || ch.asked != on {
+	if ch == nil || ch.link != link.shard || !ch.waiting || ch.asked != on {
+		l.bridge.hint()
 		link.fail("the server ended a subscription")
 		return
 	}
@@ -252,49 +254,54 @@ func (l *listener) settle(ch *channel) {
 	l.settled(ch.link)
 }
 
-func (l *listener) settled(index int) {
-	if link := l.links[index]; link != nil && l.left[index] == 0 {
+func (l *listener) settled(shard string) {
+	if link := l.links[shard]; link != nil && l.left[shard] == 0 {
 		link.settle()
 	}
 }
 
 // up begins anew on a link, with what had traffic first.
 func (l *listener) up(link *link) {
-	l.links[link.index], l.left[link.index] = link, 0
+	l.links[link.shard], l.left[link.shard] = link, 0
 	var list []*channel
 	for _, ch := range l.channels {
-		if ch.link == link.index {
+		if ch.link == link.shard {
 			list = append(list, ch)
 		}
 	}
 	slices.SortFunc(list, func(a, b *channel) int { return cmp.Compare(flag(b.active), flag(a.active)) })
 	for _, ch := range list {
 		ch.active, ch.unsettled = false, true
-		l.left[link.index]++
+		l.left[link.shard]++
 		if link.generation > 1 {
 			l.bridge.counters.Resubscribed.Add(1)
 		}
 		l.steer(ch)
 	}
-	l.settled(link.index)
+	l.settled(link.shard)
 }
 
 // down: the link is gone, and what comes of it is not taken any more.
 func (l *listener) down(link *link) {
-	if l.links[link.index] != link {
+	if l.links[link.shard] != link {
 		return
 	}
-	l.links[link.index] = nil
+	delete(l.links, link.shard)
 	for _, ch := range l.channels {
-		if ch.link != link.index {
-			continue
+		if ch.link == link.shard {
+			l.detach(ch)
+			l.steer(ch)
 		}
-		was := ch.asked && !ch.waiting
-		ch.asked, ch.waiting, ch.unsettled = false, false, false
-		if was && ch.wanted {
-			ch.receiver.lost()
-		}
-		l.steer(ch)
+	}
+}
+
+// detach forgets what the link was told of a channel.
+func (l *listener) detach(ch *channel) {
+	was := ch.asked && !ch.waiting
+	l.settle(ch)
+	ch.asked, ch.waiting = false, false
+	if was && ch.wanted {
+		ch.receiver.lost()
 	}
 }
 

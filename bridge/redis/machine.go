@@ -20,7 +20,7 @@ const probeEvery = 2 * time.Second
 //	                                        commands lost   ▼ │ answered
 //	                                                       down
 type machine struct {
-	links    map[int]*linkState
+	links    map[string]*linkState // none before the servers are known
 	commands fault
 	answered bool   // some command has been, ever
 	advice   string // what is wrong with a server that delivers; empty: nothing
@@ -39,29 +39,41 @@ type linkState struct {
 	next       time.Time
 }
 
-func newMachine(links int, now time.Time) *machine {
-	m := &machine{links: make(map[int]*linkState), health: bridge.Health{State: bridge.Connecting, Why: "not connected yet", Since: now}}
-	for i := range links {
-		m.links[i] = &linkState{why: "not connected yet"}
-	}
-	return m
+func newMachine(now time.Time) *machine {
+	return &machine{links: make(map[string]*linkState), health: bridge.Health{State: bridge.Connecting, Why: "not connected yet", Since: now}}
+}
+
+// added: there is one more server to have a link with.
+func (m *machine) added(link string, now time.Time) {
+	m.links[link] = &linkState{why: "not connected yet"}
+	m.judge(now)
+}
+
+// removed: and one less.
+func (m *machine) removed(link string, now time.Time) {
+	delete(m.links, link)
+	m.judge(now)
 }
 
 // lost: the link is gone.
-func (m *machine) lost(link int, why string, now time.Time) {
-	m.links[link] = &linkState{why: why}
-	m.judge(now)
+func (m *machine) lost(link string, why string, now time.Time) {
+	if m.links[link] != nil {
+		m.links[link] = &linkState{why: why}
+		m.judge(now)
+	}
 }
 
 // linked: a new link stands; nothing is subscribed on it yet.
-func (m *machine) linked(link int, generation uint64, now time.Time) {
-	m.links[link] = &linkState{generation: generation, next: now.Add(probeEvery)}
-	m.judge(now)
+func (m *machine) linked(link string, generation uint64, now time.Time) {
+	if m.links[link] != nil {
+		m.links[link] = &linkState{generation: generation, next: now.Add(probeEvery)}
+		m.judge(now)
+	}
 }
 
 // settled: what this node wants is subscribed, and nothing is missing unannounced.
-func (m *machine) settled(link int, generation uint64, now time.Time) {
-	if l := m.links[link]; l.generation == generation {
+func (m *machine) settled(link string, generation uint64, now time.Time) {
+	if l := m.links[link]; l != nil && l.generation == generation {
 		l.settled = true
 		m.judge(now)
 	}
@@ -87,9 +99,9 @@ func (m *machine) close(now time.Time) {
 
 // due says what is to be done about a link at this instant: publish a probe, or
 // replace it, since it has not brought the last one.
-func (m *machine) due(link int, now time.Time) (probe, replace bool) {
+func (m *machine) due(link string, now time.Time) (probe, replace bool) {
 	l := m.links[link]
-	if l.why != "" || now.Before(l.next) {
+	if l == nil || l.why != "" || now.Before(l.next) {
 		return false, false
 	}
 	l.next = now.Add(probeEvery)
@@ -101,8 +113,8 @@ func (m *machine) due(link int, now time.Time) (probe, replace bool) {
 }
 
 // heard: the probe has come.
-func (m *machine) heard(link int, generation uint64) {
-	if l := m.links[link]; l.generation == generation {
+func (m *machine) heard(link string, generation uint64) {
+	if l := m.links[link]; l != nil && l.generation == generation {
 		l.probed = false
 	}
 }
@@ -134,13 +146,20 @@ func (m *machine) broken() string {
 	if m.commands.ails() {
 		return why[m.commands]
 	}
-	if !m.answered {
+	if !m.answered || len(m.links) == 0 {
 		return "not connected yet"
 	}
-	for i := range len(m.links) {
-		if l := m.links[i]; l.why != "" {
-			return l.why
-		} else if !l.settled {
+	reason := ""
+	for _, l := range m.links {
+		if l.why != "" {
+			reason = max(reason, l.why) // which of several is told does not depend on the map
+		}
+	}
+	if reason != "" {
+		return reason
+	}
+	for _, l := range m.links {
+		if !l.settled {
 			return "subscribing anew"
 		}
 	}

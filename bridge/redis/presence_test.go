@@ -1,7 +1,10 @@
 package redis_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/bridgetest"
@@ -14,4 +17,304 @@ func TestPresence(t *testing.T) {
 	bridgetest.TestPresence(t, func(t *testing.T) bridge.Presence {
 		return redis.NewPresence(open(t, s.Address()))
 	})
+}
+
+// lease is how long nodes live that are not heard of, in tests of that.
+const lease = 600 * time.Millisecond
+
+func leased(d time.Duration) func(*redis.Config) { return func(c *redis.Config) { c.Lease = d } }
+
+func checked(d time.Duration) func(*redis.Config) { return func(c *redis.Config) { c.Check = d } }
+
+// present is a node on the keys of all in the test.
+func present(t testing.TB, address, name string, change ...func(*redis.Config)) (*redis.Presence, *redis.Bridge) {
+	b := open(t, address, append([]func(*redis.Config){node(name, "p:")}, change...)...)
+	p := redis.NewPresence(b)
+	t.Cleanup(p.Close)
+	return p, b
+}
+
+// B139, soketi/soketi#19 and beyondcode/laravel-websockets#297: a second tab was a
+// second join, and closing one of two a leave. Here three nodes have one subject, and
+// open and close in all orders.
+func TestB139_OneJoinAndOneLeaveOverAllNodes(t *testing.T) {
+	s := server.Start(t)
+	var nodes []*guest
+	for _, name := range []string{"a", "b", "c"} {
+		p, _ := present(t, s.Address(), name)
+		nodes = append(nodes, visit(t, p))
+	}
+	for _, g := range nodes {
+		g.sees()
+	}
+	orders := [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
+	subjects := 0
+	for _, opening := range orders {
+		for _, closing := range orders {
+			subject := fmt.Sprint("s", subjects)
+			subjects++
+			for _, i := range opening {
+				nodes[i].put(subject, "1")
+			}
+			for _, i := range closing {
+				nodes[i].remove(subject)
+			}
+		}
+	}
+	for _, g := range nodes {
+		g.sees()
+		for i := range subjects {
+			subject := fmt.Sprint("s", i)
+			if in, out := g.told("+"+subject), g.told("-"+subject); in != 1 || out != 1 {
+				t.Errorf("%s: %d joins, %d leaves", subject, in, out)
+			}
+		}
+	}
+}
+
+// The data of a subject is that of its most recent join still there, whichever node
+// that is on.
+func TestPresenceDataIsTheMostRecentOfAllNodes(t *testing.T) {
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a")
+	pb, _ := present(t, s.Address(), "b")
+	a, b := visit(t, pa), visit(t, pb)
+	shows := func(data string, sessions int) {
+		t.Helper()
+		for _, p := range []*redis.Presence{pa, pb} {
+			page, err := listed(p)
+			if err != nil || page.Count != 1 || string(page.Members[0].Data.Raw()) != data || page.Members[0].Sessions != sessions {
+				t.Errorf("listed %+v, %v, want %s of %d sessions", page, err, data, sessions)
+			}
+		}
+		for _, g := range []*guest{a, b} {
+			until(t, func() string { return fmt.Sprintf("sees %v, not %s", g.seen, data) }, func() bool {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return g.seen["x"] == data
+			})
+		}
+	}
+	a.put("x", "1")
+	shows("1", 1)
+	b.put("x", "2")
+	shows("2", 2)
+	a.put("x", "1") // nothing new on a
+	shows("2", 2)
+	a.put("x", "3")
+	shows("3", 2)
+	b.put("x", "4")
+	shows("4", 2)
+	b.remove("x")
+	shows("3", 1)
+	b.put("x", "3") // the same data is no change
+	shows("3", 2)
+	a.remove("x")
+	shows("3", 1)
+	a.saw("+x", "~x", "~x", "~x", "~x")
+}
+
+// Who was on a node that died leaves once, for everybody; who is on another node too
+// stays.
+func TestMembersOfADeadNodeLeaveOnce(t *testing.T) {
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a", leased(lease))
+	pb, _ := present(t, s.Address(), "b", leased(lease))
+	pc, dying := present(t, s.Address(), "c", leased(lease))
+	a, b := visit(t, pa, "a", "both"), visit(t, pb, "b")
+	c := visit(t, pc, "c1", "c2", "both")
+	c.put("both", "9")
+	all := []string{"a", "b", "both", "c1", "c2"}
+	a.sees(all...)
+	b.sees(all...)
+	c.sees(all...)
+	dying.Close() // nobody is removed
+	a.sees("a", "b", "both")
+	b.sees("a", "b", "both")
+	for _, g := range []*guest{a, b} {
+		if g.told("-c1") != 1 || g.told("-c2") != 1 || g.told("-both") != 0 {
+			t.Errorf("saw %v", g.log)
+		}
+		if g.seen["both"] != "1" {
+			t.Errorf("both has what it had on the dead node: %s", g.seen["both"])
+		}
+	}
+	until(t, func() string { return "its keys stay" }, func() bool {
+		return s.Do("EXISTS", "p:node:c", "p:presence:acme:chat:lobby:/c") == "0"
+	})
+	if n := s.Do("HGET", "p:presence:acme:chat:lobby", "s:both"); n != "1" {
+		t.Errorf("%s nodes have it", n)
+	}
+}
+
+// More than one call takes out.
+func TestDeadNodeWithManyMembers(t *testing.T) {
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a", leased(lease))
+	pc, dying := present(t, s.Address(), "c", leased(lease))
+	var many []string
+	for i := range 3000 {
+		many = append(many, fmt.Sprintf("m%04d", i))
+	}
+	a, c := visit(t, pa, "a"), visit(t, pc, many...)
+	c.sees(append([]string{"a"}, many...)...)
+	a.sees(append([]string{"a"}, many...)...)
+	dying.Close()
+	a.sees("a")
+	for _, subject := range many {
+		if a.told("-"+subject) != 1 {
+			t.Fatalf("%s left %d times", subject, a.told("-"+subject))
+		}
+	}
+}
+
+// B144, semaphore-chat/semaphore-chat#270: what had expired was refreshed as if it were
+// there, and a live member stayed invisible. Whatever part is lost here, everything is
+// told again at the next look, and nobody is seen leaving or joining once more.
+func TestB144_WhatTheServerLostIsToldAgain(t *testing.T) {
+	s := server.Start(t)
+	const hall = "p:presence:acme:chat:lobby"
+	for name, lose := range map[string]func(){
+		"all":              s.Flush,
+		"the counts":       func() { s.Do("DEL", hall) },
+		"the subjects":     func() { s.Do("DEL", hall+":/") },
+		"what a node has":  func() { s.Do("DEL", hall+":/a") },
+		"some of that":     func() { s.Do("HDEL", hall+":/a", "a") },
+		"a tail, and seq":  func() { s.Do("HINCRBY", hall, "q", "-1") },
+		"another primary":  func() { s.Do("HSET", hall, "r", "0123456789") },
+		"a change's frame": func() { s.Do("HINCRBY", hall, "q", "1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Flush()
+			pa, _ := present(t, s.Address(), "a", checked(50*time.Millisecond))
+			pb, _ := present(t, s.Address(), "b", checked(50*time.Millisecond))
+			a, b := visit(t, pa, "a"), visit(t, pb, "b")
+			a.sees("a", "b")
+			b.sees("a", "b")
+			for _, g := range []*guest{a, b} {
+				g.mu.Lock()
+				g.log, g.anews = nil, 0
+				g.mu.Unlock()
+			}
+			lose()
+			until(t, func() string { return "nobody noticed" }, func() bool { return a.begun() > 0 && b.begun() > 0 })
+			a.put("a2", "1")
+			b.put("b2", "1")
+			a.sees("a", "a2", "b", "b2")
+			b.sees("a", "a2", "b", "b2")
+			a.saw("+a2", "+b2")
+			b.saw("+a2", "+b2")
+			if n := s.Do("HMGET", hall, "s:a", "s:b"); strings.Join(strings.Fields(n), " ") != "1 1" {
+				t.Errorf("counted %s", n)
+			}
+		})
+	}
+}
+
+// A server that was killed and comes back with nothing makes nobody leave.
+func TestB144_RestartingServerMakesNobodyLeave(t *testing.T) {
+	s := server.Start(t)
+	var nodes []*guest
+	for _, name := range []string{"a", "b", "c"} {
+		p, _ := present(t, s.Address(), name)
+		nodes = append(nodes, visit(t, p, name, "all"))
+	}
+	for _, g := range nodes {
+		g.sees("a", "all", "b", "c")
+	}
+	for range 2 {
+		s.Kill()
+		s.Restart()
+		for _, g := range nodes {
+			anews := g.begun()
+			until(t, func() string { return "it did not begin anew" }, func() bool { return g.begun() > anews || g.begun() > 1 })
+		}
+		nodes[0].put("more", "1")
+		for _, g := range nodes {
+			g.sees("a", "all", "b", "c", "more")
+		}
+		nodes[0].remove("more")
+		for _, g := range nodes {
+			g.sees("a", "all", "b", "c")
+		}
+	}
+	for _, g := range nodes {
+		for _, subject := range []string{"a", "b", "c", "all"} {
+			if g.told("-"+subject) > 0 || g.told("+"+subject) > 1 {
+				t.Errorf("saw %v", g.log)
+			}
+		}
+	}
+}
+
+// A node that could not renew its lease goes on by another name: its members come
+// back, the old name's leave, and nothing of it stays.
+func TestNodeThatWasCutOffTakesANewName(t *testing.T) {
+	s := server.Start(t)
+	proxy := server.NewProxy(t, s.Address())
+	pa, _ := present(t, s.Address(), "a", leased(lease))
+	pb, cut := present(t, proxy.Address(), "b", leased(lease))
+	a, b := visit(t, pa, "a"), visit(t, pb, "b")
+	a.sees("a", "b")
+	b.sees("a", "b")
+	proxy.Refuse(true)
+	proxy.Cut()
+	a.sees("a")
+	proxy.Refuse(false)
+	up(t, cut, bridge.Up)
+	a.sees("a", "b")
+	b.sees("a", "b")
+	if a.told("-b") != 1 || a.told("+b") > 2 {
+		t.Errorf("saw %v", a.log)
+	}
+	if s.Do("EXISTS", "p:node:b") != "0" {
+		t.Error("the old name lives")
+	}
+	if n := s.Do("HGET", "p:presence:acme:chat:lobby", "s:b"); n != "1" {
+		t.Errorf("counted %s times", n)
+	}
+}
+
+// A node that others have declared dead hears of it when it next says something, and
+// goes on by another name.
+func TestNodeThatIsTakenForDeadTakesANewName(t *testing.T) {
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a", leased(lease))
+	pb, _ := present(t, s.Address(), "b", leased(time.Hour), checked(100*time.Millisecond))
+	a, b := visit(t, pa, "a"), visit(t, pb, "b")
+	a.sees("a", "b")
+	b.sees("a", "b")
+	until(t, func() string { return "it has no lease" }, func() bool { return s.Do("EXISTS", "p:node:b") == "1" })
+	s.Do("DEL", "p:node:b")
+	until(t, func() string { return "it did not leave" }, func() bool { return a.told("-b") == 1 })
+	a.sees("a", "b")
+	b.sees("a", "b")
+}
+
+// Nothing is kept for ever, and nothing ends while somebody is there.
+func TestPresenceKeysLiveForADay(t *testing.T) {
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a")
+	pb, _ := present(t, s.Address(), "b")
+	a, b := visit(t, pa), visit(t, pb)
+	a.put("x", "1")
+	b.put("x", "1")
+	b.remove("x")
+	b.put("x", "1")
+	hall := "p:presence:acme:chat:lobby"
+	for _, key := range []string{hall, hall + ":/", hall + ":/a", hall + ":/b"} {
+		var ms int64
+		if _, err := fmt.Sscan(s.Do("PTTL", key), &ms); err != nil || ms < 86_000_000 || ms > 86_400_000 {
+			t.Errorf("%s lives for %d ms, %v", key, ms, err)
+		}
+	}
+	a.remove("x")
+	b.remove("x")
+	var ms int64
+	if _, err := fmt.Sscan(s.Do("PTTL", hall), &ms); err != nil || ms < 0 || ms > 120_000 {
+		t.Errorf("with nobody it lives for %d ms, %v", ms, err)
+	}
+	if n := s.Do("EXISTS", hall+":/", hall+":/a", hall+":/b"); n != "0" {
+		t.Errorf("%s keys of nobody", n)
+	}
 }

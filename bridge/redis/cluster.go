@@ -1,0 +1,147 @@
+package redis
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	scoutEvery = 5 * time.Second        // unless something hints at a change
+	scoutAgain = 250 * time.Millisecond // between two looks, whatever hints
+)
+
+// topology says which primary of a cluster has which slots. It is immutable.
+type topology struct {
+	owners [slots]string     // address of each slot's primary
+	tags   map[string]string // of each primary, one of the tags whose slots it has
+}
+
+func newTopology(ranges []goredis.ClusterSlot, host string) *topology {
+	t := &topology{tags: make(map[string]string)}
+	for _, r := range ranges {
+		if len(r.Nodes) == 0 {
+			continue
+		}
+		address := r.Nodes[0].Addr // the primary is named first
+		if h, port, err := net.SplitHostPort(address); err == nil && h == "" {
+			address = net.JoinHostPort(host, port) // that of whom was asked
+		}
+		for slot := max(0, r.Start); slot <= min(r.End, slots-1); slot++ {
+			t.owners[slot] = address
+		}
+	}
+	table := tags()
+	for _, tag := range table {
+		if owner := t.owners[slotOf(tag)]; owner != "" {
+			t.tags[owner] = tag
+		}
+	}
+	return t
+}
+
+// linkOf names the link that carries what lies with owner; outside a cluster there
+// is one, without a name.
+func (b *Bridge) linkOf(owner string) string {
+	t := b.topology.Load()
+	if t == nil {
+		return ""
+	}
+	return t.owners[slotOf(tagOf(owner))]
+}
+
+// probeOf is the channel on which the node hears itself by one link.
+func (b *Bridge) probeOf(shard string) string {
+	t := b.topology.Load()
+	if t == nil {
+		return b.names.probe(b.config.Node)
+	}
+	return b.names.channel + "probe{" + t.tags[shard] + "}:" + b.config.Node
+}
+
+// scout follows the cluster's changes: it looks now and then, and when a link has ended
+// or a slot was found elsewhere.
+func (b *Bridge) scout(cluster *goredis.ClusterClient) {
+	host, _, _ := net.SplitHostPort(b.config.Addresses[0]) // empty if it has none: so is the answer then
+	for {
+		wait := scoutEvery
+		ranges, err := cluster.ClusterSlots(b.ctx).Result()
+		if err == nil {
+			b.settleOn(newTopology(ranges, host))
+		} else {
+			wait = longWait
+		}
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.hints:
+			select {
+			case <-b.ctx.Done():
+				return
+			case <-time.After(scoutAgain):
+			}
+		case <-time.After(wait):
+		}
+	}
+}
+
+// hint has the scout look.
+func (b *Bridge) hint() {
+	select {
+	case b.hints <- struct{}{}:
+	default:
+	}
+}
+
+// settleOn takes over a topology: primaries that are new get a keeper, those that are
+// gone lose theirs, and channels change links.
+func (b *Bridge) settleOn(t *topology) {
+	if before := b.topology.Load(); before != nil && before.owners == t.owners {
+		return
+	}
+	b.topology.Store(t)
+	for _, shard := range slices.Collect(maps.Keys(b.keepers)) {
+		if _, there := t.tags[shard]; !there {
+			b.keepers[shard]()
+			delete(b.keepers, shard)
+			b.judge(func(m *machine, now time.Time) { m.removed(shard, now) })
+		}
+	}
+	for shard := range t.tags {
+		if b.keepers[shard] == nil {
+			b.startKeeper(shard)
+		}
+	}
+	for _, l := range b.listeners {
+		l.post(true, l.remap)
+	}
+}
+
+// startKeeper is New's and then the scout's.
+func (b *Bridge) startKeeper(shard string) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.keepers[shard] = cancel
+	b.judge(func(m *machine, now time.Time) { m.added(shard, now) })
+	b.running.Go(func() { b.keep(ctx, shard) })
+}
+
+// remap moves channels to the links that carry them now.
+func (l *listener) remap() {
+	for _, ch := range l.channels {
+		now := l.bridge.linkOf(ch.owner)
+		if now == ch.link {
+			continue
+		}
+		l.detach(ch)
+		ch.link = now
+		if link := l.links[now]; link != nil && ch.wanted {
+			ch.unsettled = true
+			l.left[now]++
+			l.steer(ch)
+		}
+	}
+}
