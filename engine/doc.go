@@ -30,6 +30,14 @@
 // that is not final, its session may be resumed for as long as Limits.ResumeTTL
 // says; else it ends at once.
 //
+// # What is measured
+//
+// With a MeterProvider the instruments of docs/metrics.md, with a TracerProvider the
+// way of some events; without them nothing, at no cost. What there is is counted at
+// each scrape in the sets that hold it; what happens is counted by its owner; and of
+// times a few are taken, at random. A scrape costs a quarter of a microsecond for
+// each room and session, and runs on the goroutine of who asks.
+//
 // # Who runs what
 //
 // The Engine owns the scheduler's workers, one timer wheel, one goroutine that

@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -102,7 +104,8 @@ func TestB156_RefusedUpgradesMoveNoGauge(t *testing.T) {
 	count(1)
 }
 
-// Each way to end lowers the gauge by one, once, under its cause.
+// Each way to end lowers the gauge by one, once, under its cause, and is told to the
+// log in one line.
 // Sources: reactor/reactor-netty#3222 and #4290, sockudo/sockudo#205.
 func TestB157_EachEndLowersTheGaugeOnce(t *testing.T) {
 	for _, tt := range []struct {
@@ -134,7 +137,11 @@ func TestB157_EachEndLowersTheGaugeOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, s := measured(t, func(c *Config) { c.Authenticator = moody{} })
+				var logged buffer
+				e, s := measured(t, func(c *Config) {
+					c.Authenticator = moody{}
+					c.Logger = slog.New(slog.NewJSONHandler(&logged, nil))
+				})
 				subject := cmp.Or(tt.subject, "calm")
 				c := dial(t, e, codec.JSON, memory.Options{})
 				c.send(fmt.Sprintf(`{"t":"hello","token":"acme/%s","rooms":[{"room":"chat:1"}]}`, subject))
@@ -150,6 +157,10 @@ func TestB157_EachEndLowersTheGaugeOnce(t *testing.T) {
 					_, err = c.conn.Recv(t.Context())
 				}
 				<-c.conn.Done()
+				told := ends(t, &logged)
+				if len(told) != 1 || told[0]["cause"] != tt.cause || subject == "calm" && (told[0]["tenant"] != "acme" || told[0]["session"] != welcome["session"]) {
+					t.Errorf("the log tells of %v", told)
+				}
 				if tt.cause == "restart" { // its instruments end with the engine
 					<-e.closed
 					if n, ended := e.connections.count(), e.Stats().Closes; n != 0 || ended != [len(ended)]uint64{codec.CauseRestart: 1} {
@@ -174,6 +185,20 @@ func TestB157_EachEndLowersTheGaugeOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// ends are the lines that tell of the end of a connection.
+func ends(t *testing.T, logged *buffer) (list []frame) {
+	for _, line := range logged.lines() {
+		var f frame
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f["msg"] == "connection ended" || f["msg"] == "connection refused" {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // A socket that is reset, beside others that live.

@@ -39,7 +39,7 @@ func Document() string {
 	return b.String()
 }
 
-const preface = `# Metrics and traces
+const preface = `# Metrics, traces, logs
 
 <!-- Made from internal/telemetry by go test ./internal/telemetry -update. -->
 
@@ -67,5 +67,15 @@ One publish in 1/` + "`telemetry.trace_ratio`" + ` is traced, by a decision at i
 | ` + "`handler`" + ` | the handler's decision, where there is a handler | ` + "`publish`" + ` |
 | ` + "`fan-out`" + ` | giving it to the members of this node, until the last has it in its queue | ` + "`publish`" + ` |
 
-Spans hold no names of rooms, subjects or events, and no data. On other nodes the fan-out is not traced.
+Spans hold no names of rooms, subjects or events, and no data. On other nodes the fan-out is not traced: the envelope
+between nodes carries no trace context yet. Its place is beside the event's id, and a receiver's fan-out would link to it.
+
+# Logs
+
+Lines go to standard error, as JSON or text. Keys mean the same everywhere: ` + "`tenant`, `room_kind`, `session`, `cause`, `err`" + `.
+Each connection has one line when it ends, at level info: ` + "`connection ended`" + ` with ` + "`cause`, `tenant`, `session`, `lasted_ms`" + `, or
+` + "`connection refused`" + ` with ` + "`cause`" + ` where it never got as far as a session. Causes are those of ` + "`pulse_closes_total`" + `.
+
+No line, at any level, holds what a client sent, a token or a query. What a program's own handlers and authenticator
+return as errors is logged as it is, but for the token: they should say nothing in it that is not for the log.
 `
