@@ -29,6 +29,9 @@ const (
 	// expiringBefore is how long before its end a client is told that its
 	// credentials end.
 	expiringBefore = 30 * time.Second
+	// lookAgain is how long a reader waits at most before it tries again to hand on
+	// what it has read.
+	lookAgain = 100 * time.Millisecond
 	// tellEvery is how often a membership without echo is told where it stands.
 	tellEvery = time.Second
 )
@@ -86,7 +89,7 @@ type Env struct {
 // NewEnv is e, completed.
 func NewEnv(e Env) *Env {
 	e.mailbox = &mailbox.Config{
-		Pool: e.Pool, Class: scheduler.Session, Tenant: e.Tenant,
+		Pool: e.Pool, Class: scheduler.Session, Tenant: e.Tenant, Removed: removed,
 		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue, Timing: e.Timing,
 	}
 	return &e
@@ -235,7 +238,11 @@ func (s *Session) Post(r codec.Request, size int) bool {
 			s.place.free()
 			return true
 		}
-		if <-answer; s.place.closed.Load() {
+		select {
+		case <-answer:
+		case <-time.After(lookAgain): // nobody says when the tenant's budget has place again
+		}
+		if s.place.closed.Load() {
 			return false
 		}
 		s.Alive()
@@ -475,6 +482,7 @@ func (s *Session) end() {
 	}
 	s.rooms = memberships{}
 	s.commands.gone()
+	s.dropTokens()
 	s.out.End()
 	s.context.Self().Stop()
 }

@@ -14,12 +14,15 @@ import (
 var (
 	errBadToken = codec.NewError(codec.CodeUnauthenticated, "the token is not valid")
 	errStranger = codec.NewError(codec.CodeForbidden, "the token is of another subject")
+	errTokens   = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "no budget left for tokens")
 )
 
 // refresh is the renewal of a session's credentials that is under way. Its answer
 // is a signal in the mailbox of the session that asked, and so reaches no other.
 type refresh struct {
-	waiting []*codec.Token // the first is being looked at; bounded by the replies owed
+	// waiting for their turn, the first of which is being looked at: as many as
+	// replies may be owed, their bytes on the tenant's ledger.
+	waiting []*codec.Token
 	signal  mailbox.Signal
 
 	// written by the verifier before signal is raised, read after
@@ -41,6 +44,9 @@ func (s *Session) become(id *auth.Identity) {
 
 // token renews the credentials. Requests are looked at one at a time, in order.
 func (s *Session) token(r *codec.Token) *codec.Error {
+	if !s.cfg.Queue.Charge(int64(len(r.Token))) {
+		return errTokens
+	}
 	if s.refresh == nil {
 		s.refresh = &refresh{}
 		s.refresh.signal.Init(s.refresh)
@@ -65,6 +71,7 @@ func (s *Session) verified() {
 	f := s.refresh
 	r, id := f.waiting[0], f.identity
 	f.waiting = f.waiting[1:]
+	s.cfg.Queue.Release(int64(len(r.Token)))
 	switch {
 	case errors.Is(f.err, auth.ErrUnauthenticated):
 		s.refuse(r, errBadToken)
@@ -94,6 +101,16 @@ func (s *Session) renewed() *codec.TokenResult {
 	return &codec.TokenResult{Exp: expMS(s.identity), Resume: s.resumeToken()}
 }
 
+// dropTokens lets go of what waits to be looked at: the session has ended.
+func (s *Session) dropTokens() {
+	if s.refresh != nil {
+		for _, r := range s.refresh.waiting {
+			s.cfg.Queue.Release(int64(len(r.Token)))
+		}
+		s.refresh.waiting = nil
+	}
+}
+
 // renewal brings credentials that were verified elsewhere.
 type renewal struct {
 	identity *auth.Identity
@@ -105,6 +122,13 @@ type renewal struct {
 // Callable by anyone.
 func (s *Session) Renew(id *auth.Identity, done func(*codec.TokenResult)) bool {
 	return s.mb.Post(backpressure.Control, mailbox.Item{Msg: &renewal{id, done}, Size: 64}).Took()
+}
+
+// removed answers a renewal that the session has ended before.
+func removed(msg any, _ backpressure.Outcome) {
+	if r, ok := msg.(*renewal); ok {
+		r.done(nil)
+	}
 }
 
 func (s *Session) adopt(r *renewal) {
