@@ -386,6 +386,10 @@ func TestSeriesAreBoundedAndMemoryComesBack(t *testing.T) {
 				t.Errorf("%s is left of tenants that have ended", k)
 			}
 		}
+		touch(1) // those that come now have the labels of those that went
+		if n := s.scrape().of(telemetry.TenantRooms, "t1"); n != rooms {
+			t.Errorf("%v rooms of a tenant that came when others had gone", n)
+		}
 		records := uint64(e.ownBroker.Used()) // the bridge remembers for a day that there was a room
 		if most := before + records + (full-before)/20; after > most {
 			t.Errorf("%d KiB of heap, before %d, with all rooms %d, records %d", after>>10, before>>10, full>>10, records>>10)

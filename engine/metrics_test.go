@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/bridge/bridgetest"
+	membridge "github.com/yaza-dev/pulse/bridge/memory"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/internal/telemetry"
 	"github.com/yaza-dev/pulse/transport/memory"
@@ -156,5 +159,26 @@ func TestInstrumentsAreThoseOfTheTable(t *testing.T) {
 		if got["pulse.queue.delay{"+series+"}"] == 0 {
 			t.Errorf("no queue delay of %s", series)
 		}
+	}
+}
+
+// An outage counts once, from when the bridge reached the other nodes until it does
+// again, whatever it says of itself meanwhile.
+func TestOutagesOfTheBridge(t *testing.T) {
+	broker := bridgetest.NewAiling(membridge.New(membridge.Config{}))
+	t.Cleanup(broker.Close)
+	broker.Set(bridge.Health{State: bridge.Connecting})
+	_, s := measured(t, func(c *Config) { c.Broker = broker })
+	for _, step := range []struct {
+		state         bridge.State
+		outages, live float64
+	}{
+		{bridge.Connecting, 0, 0}, {bridge.Down, 0, 0}, {bridge.Up, 0, 1}, {bridge.Degraded, 0, 1}, {bridge.Down, 1, 0},
+		{bridge.Connecting, 1, 0}, {bridge.Down, 1, 0}, {bridge.Degraded, 1, 1}, {bridge.Connecting, 2, 0}, {bridge.Up, 2, 1},
+	} {
+		broker.Set(bridge.Health{State: step.state})
+		got := s.scrape()
+		got.want(t, telemetry.BrokerOutages, single(step.outages))
+		got.want(t, telemetry.BrokerLive, single(step.live))
 	}
 }
