@@ -28,8 +28,8 @@ type hall struct {
 	checked      time.Time
 
 	nodes []string // that have somebody here, this one too; sorted
-	// awaited are nodes that had, when the count was lost, and have not told since,
-	// until the instant.
+	// awaited are nodes that had, when the count was lost, and have not told all of it
+	// since, until the instant.
 	awaited []string
 	until   time.Time
 }
@@ -68,6 +68,10 @@ func (h *hall) meet(nodes []string) {
 	slices.Sort(nodes)
 	h.wing.presence.meet(h.nodes, nodes)
 	h.nodes = nodes
+}
+
+// heard takes in which nodes have told all that they have.
+func (h *hall) heard(nodes []string) {
 	h.awaited = slices.DeleteFunc(h.awaited, func(id string) bool { return slices.Contains(nodes, id) })
 }
 

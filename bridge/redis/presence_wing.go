@@ -90,6 +90,7 @@ type hallReply struct {
 	mark  bridge.Mark
 	flag  bool     // see there
 	nodes []string // that have somebody in the topic
+	told  []string // that have told all that they have
 	rest  []string
 }
 
@@ -98,11 +99,11 @@ func readHallReply(reply any, err error) (r hallReply, bad error) {
 		return r, err
 	}
 	list, bad := stringsOf(reply)
-	if bad != nil || len(list) < 4 {
+	if bad != nil || len(list) < 5 {
 		return r, errors.Join(errReply, bad)
 	}
 	r.mark, bad = mark(list[0], list[1])
-	r.flag, r.nodes, r.rest = list[2] == "1", strings.Fields(list[3]), list[4:]
+	r.flag, r.nodes, r.told, r.rest = list[2] == "1", strings.Fields(list[3]), strings.Fields(list[4]), list[5:]
 	return r, bad
 }
 
@@ -112,6 +113,7 @@ func (w *wing) landed(topic codec.Topic, r hallReply) *hall {
 	if h != nil {
 		h.learn(r.mark)
 		h.meet(r.nodes)
+		h.heard(r.told)
 	}
 	return h
 }

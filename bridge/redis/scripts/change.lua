@@ -7,7 +7,7 @@
 -- there; of each of them subject, sessions and data; then subjects: who is not there,
 -- or, if whoever is not named leaves, who is there as it was.
 --
--- Answer: epoch, seq, 1 if the node was declared dead, nodes that have somebody here.
+-- Answer: see there; the flag tells that the node was declared dead.
 local id, g, p = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local h, refused = open(ARGV[6], ARGV[7], tonumber(ARGV[8]), true)
 if not h then
@@ -15,9 +15,9 @@ if not h then
 end
 local e = entry(h, id)
 if e and (g < e.g or g == e.g and p <= e.p) then
-  return {h.pe, int(h.q), e.g == never and '1' or '0', here(h)}
+  return answer(h, e.g == never)
 end
-e = e or {n = 0, ms = 0}
+e = e or {n = 0, ms = 0, all = '0'}
 local due = h.m == 0 or e.n == 0 or h.now > e.ms + day / 4
 local own = KEYS[3]
 h.c = h.c + 1
@@ -87,6 +87,9 @@ end
 publish(h, ARGV[4], ARGV[5], id, false)
 due = due or h.m == 0
 e.g, e.p = g, p
+if whole then
+  e.all = '1'
+end
 if due or e.n == 0 then
   e.ms = h.now
 end
@@ -94,4 +97,4 @@ enter(h, id, e)
 if due then
   prolong(h, id)
 end
-return {h.pe, int(h.q), '0', here(h)}
+return answer(h, false)

@@ -3,8 +3,9 @@
 -- KEYS[1] is a hash:
 --   pe epoch, q seq, r replication id under which pe began, m subjects in all,
 --   c how many stamps were given, ns names of nodes, each followed by a blank
---   n:<node> "generation part members ms": the last change of a node, how many
---            subjects it has, when that or the times to live were last set
+--   n:<node> "generation part members ms all": the last change of a node, how many
+--            subjects it has, when that or the times to live were last set, 1 once it
+--            has told all that it has
 --   s:<subject> number of nodes that have it
 -- KEYS[2] are the subjects, in order: a sorted set of scores 0.
 -- KEYS[1]:/<node> is what a node has: a hash, subject to "stamp sessions data". The
@@ -83,9 +84,9 @@ local function open(fresh, claimed, reached, make)
       fields[i] = 'n:' .. id
     end
     for i, v in ipairs(redis.call('HMGET', KEYS[1], unpack(fields))) do
-      local g, p, n, ms = string.match(v or '', '^(%d+) (%d+) (%d+) (%d+)$')
+      local g, p, n, ms, all = string.match(v or '', '^(%d+) (%d+) (%d+) (%d+) (%d)$')
       if g then
-        h.nodes[h.ids[i]] = {g = tonumber(g), p = tonumber(p), n = tonumber(n), ms = tonumber(ms)}
+        h.nodes[h.ids[i]] = {g = tonumber(g), p = tonumber(p), n = tonumber(n), ms = tonumber(ms), all = all}
       end
     end
   end
@@ -123,7 +124,7 @@ local function enter(h, id, e)
     end
   end
   redis.call('HSET', KEYS[1], 'm', int(h.m), 'c', int(h.c), 'q', int(h.q), 'ns', ns,
-    'n:' .. id, int(e.g) .. ' ' .. int(e.p) .. ' ' .. int(e.n) .. ' ' .. int(e.ms))
+    'n:' .. id, int(e.g) .. ' ' .. int(e.p) .. ' ' .. int(e.n) .. ' ' .. int(e.ms) .. ' ' .. e.all)
 end
 
 -- prolong sets the times to live of all that a node answers for.
@@ -209,14 +210,18 @@ local function publish(h, word, channel, id, gone)
     '1 ' .. id .. ' ' .. h.pe .. ' ' .. int(prev) .. ' ' .. int(h.q) .. ' ' .. (gone and '1' or '0') .. '\n' .. table.concat(h.frame))
 end
 
--- here are the nodes that have somebody here.
-local function here(h)
-  local list = {}
+-- answer is how all answers begin: epoch, seq, a flag, the nodes that have somebody
+-- here, and those that have told all that they have.
+local function answer(h, flag)
+  local here, told = {}, {}
   for _, id in ipairs(h.ids) do
     local e = h.nodes[id]
     if e and e.n > 0 then
-      list[#list + 1] = id
+      here[#here + 1] = id
+    end
+    if e and e.all == '1' then
+      told[#told + 1] = id
     end
   end
-  return table.concat(list, ' ')
+  return {h.pe, int(h.q), flag and '1' or '0', table.concat(here, ' '), table.concat(told, ' ')}
 end

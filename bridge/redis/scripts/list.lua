@@ -4,8 +4,8 @@
 -- ARGV: 1 node, 2 fresh epoch, 3 and 4 the highest mark that the node has seen,
 -- 5 subject after which the page begins, or '', 6 subjects at most.
 --
--- Answer: epoch, seq, 1 if the node was declared dead, nodes that have somebody here,
--- subjects in all, 1 if there are more; then of each subject that and "sessions data".
+-- Answer: see there; the flag tells that the node was declared dead. Then subjects in
+-- all, 1 if there are more, and of each subject that and "sessions data".
 local id = ARGV[1]
 local h, refused = open(ARGV[2], ARGV[3], tonumber(ARGV[4]), false)
 if not h then
@@ -26,7 +26,8 @@ local more = #page > limit or limit < 1 and h.m > 0
 if #page > limit then
   page[#page] = nil
 end
-local answer = {h.pe, int(h.q), e and e.g == never and '1' or '0', here(h), int(h.m), more and '1' or '0'}
+local reply = answer(h, e and e.g == never)
+reply[6], reply[7] = int(h.m), more and '1' or '0'
 
 -- A thousand at a time, since not more fits on Lua's stack.
 local stamps, sessions, data = {}, {}, {}
@@ -49,7 +50,7 @@ for from = 1, #page, 1000 do
   end
 end
 for i, subject in ipairs(page) do
-  answer[#answer + 1] = subject
-  answer[#answer + 1] = int(sessions[i] or 0) .. ' ' .. (data[i] or '-')
+  reply[#reply + 1] = subject
+  reply[#reply + 1] = int(sessions[i] or 0) .. ' ' .. (data[i] or '-')
 end
-return answer
+return reply

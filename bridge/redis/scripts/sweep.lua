@@ -5,7 +5,7 @@
 -- ARGV: 1 the dead node, 2 PUBLISH or SPUBLISH, 3 channel, 4 fresh epoch, 5 and 6 the
 -- highest mark that the caller has seen, 7 how many subjects may go.
 --
--- Answer: epoch, seq, 1 if some are left, nodes that have somebody here.
+-- Answer: see there; the flag tells that some are left.
 local id, most = ARGV[1], tonumber(ARGV[7])
 local h, refused = open(ARGV[4], ARGV[5], tonumber(ARGV[6]), false)
 if not h then
@@ -13,7 +13,7 @@ if not h then
 end
 local e = entry(h, id)
 if not e or e.n == 0 then
-  return {h.pe, int(h.q), '0', here(h)}
+  return answer(h, false)
 end
 local cursor, gone = '0', 0
 repeat
@@ -31,7 +31,7 @@ repeat
 until cursor == '0' or gone >= most
 e.n = redis.call('HLEN', KEYS[3])
 if e.n == 0 then
-  e.g, e.p = never, 0 -- nothing of it counts that comes late
+  e.g, e.p, e.all = never, 0, '0' -- nothing of it counts that comes late
 end
 e.ms = h.now
 publish(h, ARGV[2], ARGV[3], id, e.n == 0)
@@ -39,4 +39,4 @@ enter(h, id, e)
 if h.m == 0 then
   prolong(h, id)
 end
-return {h.pe, int(h.q), e.n > 0 and '1' or '0', here(h)}
+return answer(h, e.n > 0)

@@ -30,6 +30,8 @@ type Server struct {
 	dir  string
 	args []string
 
+	command []string // instead of the usual ones
+
 	process *exec.Cmd // nil: stopped
 }
 
@@ -60,6 +62,9 @@ func (s *Server) Restart() {
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
 		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"), "--repl-diskless-sync-delay", "0",
 	}, s.args...)
+	if s.command != nil {
+		args = s.command
+	}
 	s.process = exec.Command(path, args...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {

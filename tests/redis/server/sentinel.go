@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Sentinels are three processes that watch a primary with its replica, and fail over
+// when two of them have missed it for half a second.
+type Sentinels struct {
+	Addresses        []string
+	Primary, Replica *Server // as at the start
+	sentinels        []*Server
+}
+
+// MasterName is the one that the sentinels know.
+const MasterName = "pulse"
+
+// StartSentinels runs a primary, a replica and three sentinels.
+func StartSentinels(tb testing.TB) *Sentinels {
+	tb.Helper()
+	g := &Sentinels{Primary: Start(tb), Replica: Start(tb)}
+	g.Replica.Replicate(g.Primary)
+	for range 3 {
+		dir := tb.TempDir()
+		file := filepath.Join(dir, "sentinel.conf")
+		text := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
+			MasterName, g.Primary.Port())
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		s := &Server{tb: tb, port: freePort(tb), dir: dir}
+		s.command = []string{file, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
+		tb.Cleanup(s.Kill)
+		s.Restart()
+		g.sentinels = append(g.sentinels, s)
+		g.Addresses = append(g.Addresses, s.Address())
+	}
+	for _, s := range g.sentinels {
+		s.eventually("sentinels that know each other and the replica", func() bool {
+			fields := strings.Split(s.Do("SENTINEL", "MASTER", MasterName), "\n")
+			values := map[string]string{}
+			for i := 0; i+1 < len(fields); i += 2 {
+				values[fields[i]] = fields[i+1]
+			}
+			return values["num-other-sentinels"] == "2" && values["num-slaves"] == "1"
+		})
+	}
+	return g
+}
+
+// FailOver has the replica take over, though the primary lives.
+func (g *Sentinels) FailOver() {
+	g.sentinels[0].eventually("a failover that is begun", func() bool {
+		answer, err := g.sentinels[0].try("SENTINEL", "FAILOVER", MasterName)
+		return err == nil && answer == "+OK"
+	})
+}
