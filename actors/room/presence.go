@@ -98,7 +98,7 @@ func (p *presence) enter(m *member) (wait bool, err *codec.Error) {
 	p.booked += cost
 	p.roster.join(m, data)
 	p.book()
-	if !m.Presence || p.informed(m) || p.away() {
+	if !m.Presence || p.informed(m) {
 		return false, nil
 	}
 	if m.leaving {
@@ -234,7 +234,8 @@ func (p *presence) report(now int64) {
 	if p.view.broken {
 		p.view.broken, p.whole = false, true
 	}
-	if p.flying != nil || p.retryAt > now || len(p.roster.dirty) == 0 && !(p.whole && !p.roster.empty()) {
+	p.whole = p.roster.forget() || p.whole
+	if p.flying != nil || p.retryAt > now || len(p.roster.dirty) == 0 && !(p.whole && (p.sent || !p.roster.empty())) {
 		return
 	}
 	rep := p.roster.report(p.whole)

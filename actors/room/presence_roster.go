@@ -17,7 +17,7 @@ import (
 type roster struct {
 	entries  map[string]*entry // by session
 	subjects map[string]*local
-	dirty    map[string]struct{} // subjects to tell the bridge of
+	dirty    map[string]struct{} // subjects to tell the bridge of; of those who are not here at most mostGone
 	lost     list.List           // of *entry
 	bytes    int64               // what entries are charged
 }
@@ -25,6 +25,10 @@ type roster struct {
 // entryCost is charged for an entry besides its data: in the room, in what it
 // shows of others, and in the bridge.
 const entryCost = 512
+
+// mostGone is how many subjects a roster remembers who have left and of whom the bridge
+// was not told: it may be away for as long as it likes, and they are on no ledger.
+const mostGone = 8192
 
 // local is a subject on this node.
 type local struct {
@@ -202,6 +206,20 @@ func (l *local) unlink(e *entry) {
 	} else {
 		e.next.prev = e.prev
 	}
+}
+
+// forget lets go of who has left, if they are too many. True: it did, and the next
+// report must be of everybody.
+func (r *roster) forget() bool {
+	if len(r.dirty) <= len(r.subjects)+mostGone {
+		return false
+	}
+	for subject := range r.dirty {
+		if !r.has(subject) {
+			delete(r.dirty, subject)
+		}
+	}
+	return true
 }
 
 // report is what the bridge is told in one call.

@@ -188,6 +188,28 @@ func TestRosterSaysOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
+// While the bridge is away a room may see any number of subjects come and go: what is
+// remembered of them is bounded, and the next report tells of them by not naming them.
+func TestRosterForgetsWhoHasLeftWhileTheBridgeIsAway(t *testing.T) {
+	r, told := newRoster(), here{"u0": {}}
+	stays := memberOf("stays", "stays")
+	r.join(stays, dataOf(1))
+	whole := false
+	for i := range 3 * mostGone {
+		m := memberOf("s", fmt.Sprint("u", i))
+		r.join(m, dataOf(1))
+		r.leave(m)
+		whole = r.forget() || whole
+		if len(r.dirty) > len(r.subjects)+mostGone {
+			t.Fatalf("%d subjects are remembered, of %d that are here", len(r.dirty), len(r.subjects))
+		}
+	}
+	told.take(r.report(whole).PresenceUpdate)
+	if _, ok := told["stays"]; !ok || len(told) != 1 {
+		t.Errorf("the bridge has %v", told)
+	}
+}
+
 // One subject with very many sessions, as of all who are not logged in, costs no
 // more for each.
 func TestRosterOfOneSubjectWithManySessions(t *testing.T) {
