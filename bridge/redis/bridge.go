@@ -133,6 +133,7 @@ func (b *Bridge) judge(give func(m *machine, now time.Time)) {
 // Close implements bridge.Broker.
 func (b *Bridge) Close() {
 	b.closing.Do(func() {
+		b.judge(func(m *machine, now time.Time) { m.close(now) }) // first: what follows is no outage
 		b.cancel()
 		_ = b.client.Close() // ends what is under way; there is nothing to be done about an error
 		b.caller.close()
@@ -141,7 +142,6 @@ func (b *Bridge) Close() {
 		for _, l := range b.listeners {
 			l.close()
 		}
-		b.judge(func(m *machine, now time.Time) { m.close(now) })
 	})
 }
 

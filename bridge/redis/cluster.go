@@ -71,7 +71,9 @@ func (b *Bridge) scout(cluster *goredis.ClusterClient) {
 		wait := scoutEvery
 		ranges, err := cluster.ClusterSlots(b.ctx).Result()
 		if err == nil {
-			b.settleOn(newTopology(ranges, host))
+			if b.settleOn(newTopology(ranges, host)) {
+				cluster.ReloadState(b.ctx) // else commands would go to who is gone, for a while
+			}
 		} else {
 			wait = longWait
 		}
@@ -99,11 +101,19 @@ func (b *Bridge) hint() {
 
 // settleOn takes over a topology: primaries that are new get a keeper, those that are
 // gone lose theirs, and channels change links.
-func (b *Bridge) settleOn(t *topology) {
+func (b *Bridge) settleOn(t *topology) (changed bool) {
 	if before := b.topology.Load(); before != nil && before.owners == t.owners {
-		return
+		return false
 	}
 	b.topology.Store(t)
+	for _, l := range b.listeners {
+		l.post(true, l.remap) // before there are links that could think they had nothing to carry
+	}
+	for shard := range t.tags {
+		if b.keepers[shard] == nil {
+			b.startKeeper(shard)
+		}
+	}
 	for _, shard := range slices.Collect(maps.Keys(b.keepers)) {
 		if _, there := t.tags[shard]; !there {
 			b.keepers[shard]()
@@ -111,14 +121,7 @@ func (b *Bridge) settleOn(t *topology) {
 			b.judge(func(m *machine, now time.Time) { m.removed(shard, now) })
 		}
 	}
-	for shard := range t.tags {
-		if b.keepers[shard] == nil {
-			b.startKeeper(shard)
-		}
-	}
-	for _, l := range b.listeners {
-		l.post(true, l.remap)
-	}
+	return true
 }
 
 // startKeeper is New's and then the scout's.

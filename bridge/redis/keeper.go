@@ -35,7 +35,7 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why
 			return causeOf(err)
 		}
 	}
-	k := &link{shard: shard, generation: generation, bridge: b, probe: b.probeOf(shard), ready: make(chan struct{}, 1)}
+	k := &link{shard: shard, generation: generation, bridge: b, probe: b.probeOf(shard), ready: make(chan struct{}, 1), settled: make(map[*listener]struct{})}
 	k.ctx, k.cancel = context.WithCancel(ctx)
 	k.client, k.pubsub = b.config.dialLink(address)
 	defer func() {

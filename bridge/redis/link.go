@@ -34,7 +34,7 @@ type link struct {
 	// guarded by mu
 	changes backpressure.Ring[change] // one at most for each channel
 	why     string                    // it has to end
-	settled int                       // listeners with nothing left to find out
+	settled map[*listener]struct{}    // those with nothing left to find out
 }
 
 type change struct {
@@ -70,11 +70,11 @@ func (k *link) reason() string {
 	return k.why
 }
 
-// settle is each listener's, once, when it knows what was missed.
-func (k *link) settle() {
+// settle is each listener's, when it knows what was missed.
+func (k *link) settle(l *listener) {
 	k.mu.Lock()
-	k.settled++
-	whole := k.settled == len(k.bridge.listeners)
+	k.settled[l] = struct{}{}
+	whole := len(k.settled) == len(k.bridge.listeners)
 	k.mu.Unlock()
 	if whole {
 		k.bridge.judge(func(m *machine, now time.Time) { m.settled(k.shard, k.generation, now) })

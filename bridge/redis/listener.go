@@ -256,7 +256,7 @@ func (l *listener) settle(ch *channel) {
 
 func (l *listener) settled(shard string) {
 	if link := l.links[shard]; link != nil && l.left[shard] == 0 {
-		link.settle()
+		link.settle(l)
 	}
 }
 

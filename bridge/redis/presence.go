@@ -219,7 +219,7 @@ func (p *Presence) run(ctx context.Context) {
 			w.listener.post(true, w.release)
 		}
 	}()
-	every := max(p.tenure.life/15, 10*time.Millisecond)
+	every := min(max(p.tenure.life/15, 10*time.Millisecond), time.Second)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -111,9 +111,12 @@ func readHallReply(reply any, err error) (r hallReply, bad error) {
 func (w *wing) landed(topic codec.Topic, r hallReply) *hall {
 	h := w.halls[topic]
 	if h != nil {
+		late := h.known.Epoch == r.mark.Epoch && h.known.Seq > r.mark.Seq
 		h.learn(r.mark)
-		h.meet(r.nodes)
 		h.heard(r.told)
+		if !late { // changes have come that are newer
+			h.meet(r.nodes)
+		}
 	}
 	return h
 }
