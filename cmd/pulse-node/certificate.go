@@ -15,9 +15,7 @@ import (
 // no pair, such as between the writing of one and the other, the pair that there
 // was goes on.
 type certificate struct {
-	// immutable
-	files config.TLS
-	log   *slog.Logger
+	log *slog.Logger // immutable
 
 	// atomic
 	read atomic.Pointer[pair]
@@ -27,7 +25,20 @@ type certificate struct {
 // read, or could not be. Immutable.
 type pair struct {
 	*tls.Certificate
+	from  config.TLS
 	files [2]os.FileInfo // nil: not there
+}
+
+// readPair reads what there is, and how the files were before it did: what changes
+// meanwhile differs from it, and is seen by the next handshake.
+func readPair(from config.TLS) (*pair, error) {
+	p := &pair{from: from, files: stat(from)}
+	loaded, err := tls.LoadX509KeyPair(from.CertFile, from.KeyFile)
+	if err != nil {
+		return p, err
+	}
+	p.Certificate = &loaded
+	return p, nil
 }
 
 // loadCertificate reads the files for the first time; nil: none are configured.
@@ -35,13 +46,11 @@ func loadCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
 	if files.CertFile == "" {
 		return nil, nil
 	}
-	c := &certificate{files: files, log: log}
-	now := &pair{files: c.stat()}
-	loaded, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+	c := &certificate{log: log}
+	now, err := readPair(files)
 	if err != nil {
 		return nil, config.Faults{{Key: "tls", Source: files.CertFile + ", " + files.KeyFile, Problem: err.Error()}}
 	}
-	now.Certificate = &loaded
 	c.read.Store(now)
 	return c, nil
 }
@@ -51,7 +60,7 @@ func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if was := c.read.Load(); !was.unchanged(c.stat()) {
+			if was := c.read.Load(); !was.unchanged(stat(was.from)) {
 				c.reload()
 			}
 			return c.read.Load().Certificate, nil
@@ -63,12 +72,9 @@ func (c *certificate) config() *tls.Config {
 // speaks.
 func (c *certificate) reload() {
 	was := c.read.Load()
-	// Looked at before they are read: what changes meanwhile differs from it, and is
-	// seen by the next handshake.
-	now := &pair{Certificate: was.Certificate, files: c.stat()}
-	loaded, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
-	if err == nil {
-		now.Certificate = &loaded
+	now, err := readPair(was.from)
+	if err != nil {
+		now.Certificate = was.Certificate
 	}
 	if !c.read.CompareAndSwap(was, now) {
 		return
@@ -77,11 +83,11 @@ func (c *certificate) reload() {
 		c.log.Error("certificate not read, the one that there was goes on", "err", err)
 		return
 	}
-	c.log.Info("certificate read", "cert_file", c.files.CertFile, "not_after", loaded.Leaf.NotAfter)
+	c.log.Info("certificate read", "cert_file", now.from.CertFile, "not_after", now.Leaf.NotAfter)
 }
 
-func (c *certificate) stat() (files [2]os.FileInfo) {
-	for i, name := range [2]string{c.files.CertFile, c.files.KeyFile} {
+func stat(from config.TLS) (files [2]os.FileInfo) {
+	for i, name := range [2]string{from.CertFile, from.KeyFile} {
 		files[i], _ = os.Stat(name) // why it is not there is told by who reads it
 	}
 	return files

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -48,7 +49,7 @@ func (p *program) dev() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		log := newLogger(p.stderr, c.Log)
+		log := newLogger(p.stderr, c.Log, new(slog.LevelVar))
 		jwt, err := newJWT(c, log)
 		if err != nil {
 			return err

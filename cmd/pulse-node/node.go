@@ -28,6 +28,8 @@ type node struct {
 	traces           string // where they go; empty: nowhere
 	// around wraps the public handler; nil: nothing.
 	around func(http.Handler) http.Handler
+	// reload is called on SIGHUP; nil: nothing.
+	reload func(*engine.Engine)
 	// ready is called when clients may come, after the line that says so; nil: nothing.
 	ready func()
 }
@@ -86,8 +88,8 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	for serving := true; serving; {
 		select {
 		case <-reload:
-			if n.certificate != nil {
-				n.certificate.reload()
+			if n.reload != nil {
+				n.reload(e)
 			}
 		case <-ctx.Done():
 			serving = false
@@ -100,7 +102,11 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	// watched while the node drains.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drainTimeout)
 	defer cancel()
-	err = errors.Join(broken, e.Close(drain))
+	servers[0].SetKeepAlivesEnabled(false) // who asks again asks another node
+	err = errors.Join(broken, e.Drain(drain))
+	answered, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	defer cancel()
+	_ = servers[0].Shutdown(answered) // what does not end is cut
 	for _, s := range servers {
 		err = errors.Join(err, s.Close())
 	}
@@ -109,6 +115,9 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	}
 	return asFailure(errors.Join(err, reports.close()))
 }
+
+// lastAnswers is how long answers that are made have to go out at the end.
+const lastAnswers = 500 * time.Millisecond
 
 // maxHeader bounds the headers of a request. Tokens and cookies are the largest of
 // them.

@@ -1,39 +1,47 @@
 package main
 
 import (
+	"log/slog"
+
 	"github.com/spf13/cobra"
 
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
 )
 
 func (p *program) serve() *cobra.Command {
-	var given flags
 	cmd := &cobra.Command{
 		Use:   "serve [--config FILE]",
 		Short: "Run a node",
-		Args:  cobra.NoArgs,
+		Long: `Run a node until SIGTERM or SIGINT, which drain it: clients are told to go elsewhere,
+each at a time of its own, and who is left is closed within node.drain_timeout. A
+second signal ends it at once. SIGHUP reads the configuration again and takes over
+what a running node can; what it cannot is told in the log.
+
+When clients may come, one line says where it listens, on standard output. Logs go
+to standard error.`,
+		Example: `  pulse-node serve --config /etc/pulse/pulse.yaml
+  PULSE_LOG_LEVEL=debug pulse-node serve --config pulse.yaml --listen=:9090`,
+		Args: cobra.NoArgs,
 	}
-	file := cmd.Flags().String("config", "", "configuration, YAML")
-	given.addSettings(cmd)
+	load := p.sources(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		given.unknown(cmd, p.args[1:])
-		c, err := config.Load(config.Sources{File: *file, Environ: p.environ, Flags: given.given})
+		c, err := load()
 		if err != nil {
 			return err
 		}
-		log := newLogger(p.stderr, c.Log)
+		level := new(slog.LevelVar)
+		log := newLogger(p.stderr, c.Log, level)
 		certificate, err := loadCertificate(c.TLS, log)
 		if err != nil {
 			return err
-		}
-		if len(c.Auth.JWT.Keys) == 0 && c.Auth.JWT.JWKS.URL == "" {
-			log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
 		}
 		jwt, err := newJWT(c, log)
 		if err != nil {
 			return err
 		}
-		defer jwt.Close()
+		r := &reloader{load: load, log: log, level: level, certificate: certificate, config: c, jwt: jwt}
+		defer r.close()
+		r.warn()
 		return p.runNode(cmd.Context(), node{
 			engine:           engineConfig(c, jwt, log),
 			listen:           c.Listen,
@@ -42,7 +50,24 @@ func (p *program) serve() *cobra.Command {
 			handshakeTimeout: c.Transport.HandshakeTimeout,
 			traces:           c.Telemetry.OTLPEndpoint,
 			drainTimeout:     c.Node.DrainTimeout,
+			reload:           r.reload,
 		})
 	}
 	return cmd
+}
+
+// sources gives cmd the flags of a configuration, and returns what loads it from
+// them, the environment and the file.
+func (p *program) sources(cmd *cobra.Command) (load func() (*config.Config, error)) {
+	given := new(flags)
+	file := cmd.Flags().String("config", "", "configuration, YAML")
+	given.addSettings(cmd)
+	known := false
+	return func() (*config.Config, error) {
+		if !known {
+			given.unknown(cmd, p.args[1:])
+			known = true
+		}
+		return config.Load(config.Sources{File: *file, Environ: p.environ, Flags: given.given})
+	}
 }

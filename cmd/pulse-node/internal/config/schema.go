@@ -16,6 +16,7 @@ import (
 //	later    "*": a build that has this part will come, only the default is
 //	         accepted until then; else the words of oneof of which that is true
 //	secret   its value is shown to nobody
+//	live     a running node takes it over, and all that is below it
 //	inherit  the path whose values stand for what an entry of the map leaves out
 //	doc      what it is
 //
@@ -25,9 +26,9 @@ import (
 // may come from the environment and from flags too.
 type Config struct {
 	Listen             string   `key:"listen" default:":8080" doc:"public listener, host:port; port 0: any free one"`
-	TLS                TLS      `key:"tls"`
-	Origins            []string `key:"origins" doc:"accepted besides same-origin: scheme://host[:port]"`
-	AllowMissingOrigin bool     `key:"allow_missing_origin" default:"true" doc:"clients that are no browsers"`
+	TLS                TLS      `key:"tls" live:"true"`
+	Origins            []string `key:"origins" live:"true" doc:"accepted besides same-origin: scheme://host[:port]"`
+	AllowMissingOrigin bool     `key:"allow_missing_origin" default:"true" live:"true" doc:"clients that are no browsers"`
 	TrustedProxies     []string `key:"trusted_proxies" doc:"CIDRs whose X-Forwarded headers are believed"`
 
 	Internal       Internal          `key:"internal"`
@@ -35,9 +36,9 @@ type Config struct {
 	Transport      Transport         `key:"transport"`
 	Session        Session           `key:"session"`
 	Node           Node              `key:"node"`
-	TenantDefaults Tenant            `key:"tenant_defaults"`
-	Tenants        map[string]Tenant `key:"tenants" inherit:"tenant_defaults" doc:"by tenant; what is not said comes from tenant_defaults"`
-	Rooms          map[string]Room   `key:"rooms" doc:"by kind; \"*\" for kinds not listed"`
+	TenantDefaults Tenant            `key:"tenant_defaults" live:"true"`
+	Tenants        map[string]Tenant `key:"tenants" inherit:"tenant_defaults" live:"true" doc:"by tenant; what is not said comes from tenant_defaults"`
+	Rooms          map[string]Room   `key:"rooms" live:"true" doc:"by kind; \"*\" for kinds not listed"`
 
 	Bridge            Bridge    `key:"bridge"`
 	DeploymentKeyFile string    `key:"deployment_key_file" doc:"seals resume tokens; the same on every node: base64 of 32 bytes a line"`
@@ -63,7 +64,7 @@ type Internal struct {
 // Auth says how clients are known.
 type Auth struct {
 	Cookie string `key:"cookie" doc:"name of a cookie that holds a token"`
-	JWT    JWT    `key:"jwt"`
+	JWT    JWT    `key:"jwt" live:"true"`
 }
 
 // JWT says which tokens are accepted.
@@ -232,7 +233,7 @@ type OutageQueue struct {
 
 // Log says what is logged.
 type Log struct {
-	Level  string `key:"level" default:"info" oneof:"debug info warn error" doc:"least level logged"`
+	Level  string `key:"level" default:"info" oneof:"debug info warn error" live:"true" doc:"least level logged"`
 	Format string `key:"format" default:"json" oneof:"json text" doc:"of a line"`
 }
 
