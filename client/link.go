@@ -110,6 +110,9 @@ func (l *link) touch() { l.heard.Store(int64(time.Since(l.born))) }
 
 // decode reads a frame; one of a type that is not known is nil, and counted.
 func (l *link) decode(message []byte) (codec.Document, error) {
+	if l.c.o.OnFrame != nil {
+		l.c.o.OnFrame(message)
+	}
 	doc, err := codec.DecodeDocument(l.c.o.Codec, message)
 	if errors.Is(err, codec.ErrUnknownType) {
 		l.c.mu.Lock()

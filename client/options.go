@@ -51,6 +51,10 @@ type Options struct {
 	// goroutine of its own. While it is busy only the newest change is kept. It may
 	// call every method of the Client.
 	OnStatus func(Status)
+	// OnFrame, if set, is shown every frame that comes, as it came, before anything is
+	// done about it: for tools. It runs on the reader's goroutine, so that nothing is
+	// read while it does not return; it must not call the Client.
+	OnFrame func(frame []byte)
 }
 
 // Status is where the connection stands.

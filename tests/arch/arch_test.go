@@ -76,6 +76,7 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		{rule: "engine imports all below", from: "engine", to: own("actors/tenant")},
 		{rule: "engine does not import the program", from: "engine", to: own("cmd/pulse-node"), broken: true},
 		{rule: "the program builds on the engine", from: "cmd/pulse-node", to: own("engine")},
+		{rule: "and on the client", from: "cmd/pulse-node", to: own("client")},
 		{rule: "and not on its insides", from: "cmd/pulse-node", to: own("actors/session"), broken: true},
 		{rule: "nor on the scheduler", from: "cmd/pulse-node", to: own("scheduler"), broken: true},
 		{rule: "the client knows the wire", from: "client", to: own("codec")},

@@ -45,7 +45,7 @@ var layers = []layer{
 	{"engine", []string{"actors/...", "scheduler", "backpressure", "codec", "bridge/...", "transport/...", "auth", "internal/..."}},
 
 	{"client", []string{"codec"}},
-	{"cmd", public},
+	{"cmd", slices.Concat(public, []string{"client"})},
 	{"examples", public},
 	{"tests", slices.Concat(public, []string{"cmd/...", "client"})},
 }
