@@ -31,6 +31,7 @@ func (l *loader) check() {
 	l.checkAuth()
 	l.checkProxies()
 	l.checkDeployment()
+	l.checkRedis()
 	l.checkTelemetry()
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
 		l.fault("tls", l.source("tls"), "must name both cert_file and key_file, or neither")

@@ -109,13 +109,18 @@ func TestFaults(t *testing.T) {
 		{"coalesce_latest by nothing", kind("events: { a: { delivery: transient, overflow: coalesce_latest } }"), "rooms.chat.events.a", "coalesce_by"},
 		{"the control lane", kind("events: { a: { lane: control } }"), "rooms.chat.events.a.lane", "interactive, bulk, lossy"},
 
-		{"redis", "bridge: { redis: { addresses: ['127.0.0.1:6379'] } }", "bridge.redis.addresses", "not in this build"},
-		{"sentinel", "bridge: { redis: { mode: sentinel } }", "bridge.redis.mode", "not in this build"},
-		{"another prefix", "bridge: { redis: { key_prefix: 'p:' } }", "bridge.redis.key_prefix", "not in this build"},
+		{"Redis without a deployment key", "bridge: { redis: { addresses: ['127.0.0.1:6379'] } }", "deployment_key_file", "every node"},
+		{"an address that is none", "bridge: { redis: { addresses: ['127.0.0.1'] } }", "bridge.redis.addresses[0]", "host:port"},
+		{"sentinel without a name", "bridge: { redis: { addresses: ['127.0.0.1:6379'], mode: sentinel } }", "bridge.redis.master_name", "sentinel"},
+		{"a name without sentinel", "bridge: { redis: { addresses: ['127.0.0.1:6379'], master_name: m } }", "bridge.redis.master_name", "sentinel"},
+		{"a prefix that is a hash tag", "bridge: { redis: { key_prefix: 'p{1}:' } }", "bridge.redis.key_prefix", "'{'"},
+		{"a channel prefix that is a hash tag", "bridge: { redis: { channel_prefix: '}' } }", "bridge.redis.channel_prefix", "'{'"},
+		{"a password that cannot be read", "bridge: { redis: { addresses: ['127.0.0.1:6379'], password_file: /nowhere } }", "bridge.redis.password_file", "no such file"},
+		{"a payload over the cap", "bridge: { redis: { payload_max: 5MiB } }", "bridge.redis.payload_max", "4MiB"},
 		{"API keys", "internal: { api_keys: [ { name: a } ] }", "internal.api_keys", "not in this build"},
 		{"without WebSocket", "transport: { websocket: false }", "transport.websocket", "not in this build"},
 		{"no limit of presence", kind("presence_limit: 0"), "rooms.chat.presence_limit", "0"},
-		{"another lease", "node: { lease: 1s }", "node.lease", "not in this build"},
+		{"a lease that is too short", "node: { lease: 1s }", "node.lease", "3s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {

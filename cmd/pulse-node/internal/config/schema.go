@@ -47,6 +47,7 @@ type Config struct {
 
 	Proxies        []netip.Prefix // what TrustedProxies come to
 	DeploymentKeys [][]byte       // what DeploymentKeyFile holds
+	RedisPassword  string         // what bridge.redis.password_file holds
 }
 
 // TLS of the public listener; both files or none.
@@ -140,7 +141,7 @@ type Node struct {
 	Workers         int           `key:"workers" default:"0" zero:"one per core" doc:"threads of work"`
 	BlockingWorkers int           `key:"blocking_workers" default:"64" doc:"handlers that block, at once"`
 	DrainTimeout    time.Duration `key:"drain_timeout" default:"25s" doc:"for a clean end"`
-	Lease           time.Duration `key:"lease" default:"15s" later:"*" doc:"of this node in the shared store"`
+	Lease           time.Duration `key:"lease" default:"15s" doc:"of this node in the shared store"`
 }
 
 // Tenant bounds one tenant on one node.
@@ -210,25 +211,25 @@ type Bridge struct {
 
 // Redis is the bridge of several nodes.
 type Redis struct {
-	Addresses            []string      `key:"addresses" later:"*" doc:"host:port; none: the memory bridge of one node"`
-	Mode                 string        `key:"mode" default:"standalone" oneof:"standalone sentinel cluster" later:"sentinel cluster" doc:"how the servers are arranged"`
-	MasterName           string        `key:"master_name" later:"*" doc:"with sentinel"`
-	Username             string        `key:"username" later:"*" doc:"of the node"`
-	PasswordFile         string        `key:"password_file" later:"*" doc:"of the node"`
-	TLS                  bool          `key:"tls" default:"false" later:"*" doc:"to the servers"`
-	KeyPrefix            string        `key:"key_prefix" default:"pulse:" later:"*" doc:"of every key"`
-	ChannelPrefix        string        `key:"channel_prefix" default:"pulse:" later:"*" doc:"of every channel"`
-	CompressionThreshold Size          `key:"compression_threshold" default:"1KiB" later:"*" doc:"smallest payload to compress"`
-	PayloadMax           Size          `key:"payload_max" default:"4MiB" later:"*" doc:"before compression and after inflating"`
+	Addresses            []string      `key:"addresses" doc:"host:port; none: the memory bridge of one node"`
+	Mode                 string        `key:"mode" default:"standalone" oneof:"standalone sentinel cluster" doc:"how the servers are arranged"`
+	MasterName           string        `key:"master_name" doc:"with sentinel"`
+	Username             string        `key:"username" doc:"of the node"`
+	PasswordFile         string        `key:"password_file" doc:"of the node"`
+	TLS                  bool          `key:"tls" default:"false" doc:"to the servers"`
+	KeyPrefix            string        `key:"key_prefix" default:"pulse:" doc:"of every key"`
+	ChannelPrefix        string        `key:"channel_prefix" default:"pulse:" doc:"of every channel"`
+	CompressionThreshold Size          `key:"compression_threshold" default:"1KiB" doc:"smallest payload to compress"`
+	PayloadMax           Size          `key:"payload_max" default:"4MiB" doc:"before compression and after inflating"`
 	OutageQueue          OutageQueue   `key:"outage_queue"`
-	Check                time.Duration `key:"check" default:"30s" later:"*" doc:"comparison of the positions of quiet rooms"`
+	Check                time.Duration `key:"check" default:"30s" doc:"comparison of the positions of quiet rooms"`
 }
 
 // OutageQueue bounds what waits for a lost bridge.
 type OutageQueue struct {
-	Items int           `key:"items" default:"10000" later:"*" doc:"events that wait"`
-	Bytes Size          `key:"bytes" default:"16MiB" later:"*" doc:"bytes that wait"`
-	Wait  time.Duration `key:"wait" default:"5s" zero:"fail at once" later:"*" doc:"how long"`
+	Items int           `key:"items" default:"10000" doc:"events that wait"`
+	Bytes Size          `key:"bytes" default:"16MiB" doc:"bytes that wait"`
+	Wait  time.Duration `key:"wait" default:"5s" zero:"fail at once" doc:"how long"`
 }
 
 // Log says what is logged.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"github.com/yaza-dev/pulse/bridge/redis"
+	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
+	"github.com/yaza-dev/pulse/engine"
+)
+
+// redisBridge is a node's place among others on Redis. Nil: the node stands alone.
+type redisBridge struct {
+	bridge   *redis.Bridge
+	leases   *redis.Leases
+	presence *redis.Presence
+}
+
+// newRedis starts the bridge that is configured. Redis need not be there.
+func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
+	r := c.Bridge.Redis
+	if len(r.Addresses) == 0 {
+		return nil, nil
+	}
+	cfg := redis.Config{
+		Addresses: r.Addresses, MasterName: r.MasterName, Username: r.Username, Password: c.RedisPassword,
+		KeyPrefix: r.KeyPrefix, ChannelPrefix: r.ChannelPrefix,
+		CompressAbove: int(r.CompressionThreshold), PayloadMax: int(r.PayloadMax),
+		Outage: redis.OutageQueue{Items: r.OutageQueue.Items, Bytes: int64(r.OutageQueue.Bytes), Wait: r.OutageQueue.Wait},
+		Check:  r.Check, Lease: c.Node.Lease, Logger: log,
+	}
+	for _, mode := range []redis.Mode{redis.Standalone, redis.Sentinel, redis.Cluster} {
+		if mode.String() == r.Mode {
+			cfg.Mode = mode
+		}
+	}
+	if r.OutageQueue.Wait == 0 { // "fail at once" here, "the default" there
+		cfg.Outage.Wait = -1
+	}
+	if r.TLS {
+		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	bridge, err := redis.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &redisBridge{bridge, redis.NewLeases(bridge), redis.NewPresence(bridge)}, nil
+}
+
+// give makes it the engine's.
+func (b *redisBridge) give(cfg *engine.Config) {
+	if b != nil {
+		cfg.Node, cfg.Broker, cfg.Leases, cfg.Presence = b.bridge.Node(), b.bridge, b.leases, b.presence
+	}
+}
+
+// close ends it, after the engine.
+func (b *redisBridge) close() {
+	if b != nil {
+		b.presence.Close()
+		b.leases.Close()
+		b.bridge.Close()
+	}
+}
