@@ -1,6 +1,9 @@
 package codec
 
-import "time"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // Code is the kind of a refusal. Inside the engine only kinds are passed about;
 // texts and HTTP numbers exist on the wire alone. The zero value is no code.
@@ -101,6 +104,12 @@ func NewError(code Code, message string) *Error { return &Error{Code: code, Mess
 // Retry makes a refusal that may be tried again after a while.
 func Retry(code Code, scope Scope, after time.Duration, message string) *Error {
 	return &Error{Code: code, Message: message, RetryAfter: after, Scope: scope}
+}
+
+// Valid reports whether the protocol can say e: a code and a scope that it has, and
+// text. Errors that code other than the engine's makes are to be asked.
+func (e *Error) Valid() bool {
+	return e.Code != 0 && int(e.Code) < len(codes) && int(e.Scope) < len(scopes) && utf8.ValidString(e.Message)
 }
 
 func (e *Error) Error() string { return "codec: " + e.Code.String() + ": " + e.Message }

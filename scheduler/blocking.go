@@ -7,7 +7,7 @@ import (
 
 // Block runs work, which may block, on a goroutine of the blocking pool. At most PoolConfig.BlockingWorkers run at once, half of them for
 // one tenant; up to BlockLine more of a tenant wait, round robin by tenant. False: that is full too, or the pool has stopped. Goroutines
-// start on demand and end when nothing waits. work recovers its own panics.
+// start on demand and end when nothing waits. work recovers its own panics; one that ends its goroutine leaves its place to the next.
 func (p *Pool) Block(t *Tenant, work func()) bool { return p.blocking.run(t, work) }
 
 type blocking struct {
@@ -42,7 +42,15 @@ func (b *blocking) run(t *Tenant, work func()) bool {
 }
 
 func (b *blocking) loop(t *Tenant, work func()) {
-	for ok := true; ok; {
+	ok := true
+	defer func() {
+		if ok { // work has ended the goroutine
+			if t, work, ok = b.next(t); ok {
+				go b.loop(t, work)
+			}
+		}
+	}()
+	for ok {
 		work()
 		t, work, ok = b.next(t)
 	}

@@ -22,6 +22,7 @@ var (
 	errDeadline = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
 	errNoFrame  = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
 	errTooLarge = errors.New("message: the command's result does not fit a frame")
+	errUntold   = errors.New("message: the command's refusal cannot be told")
 )
 
 // ErrCommand is what a client is told of an error that was not made for clients.
@@ -199,6 +200,9 @@ func (c *Command) Removed(o backpressure.Outcome) {
 func (c *Command) Result(v any, err error) (result codec.Data, refusal *codec.Error, hidden error) {
 	switch {
 	case errors.As(err, &refusal):
+		if !Tellable(refusal, c.MaxResult) {
+			return codec.Data{}, ErrCommand, errUntold
+		}
 		return codec.Data{}, refusal, nil
 	case err != nil:
 		return codec.Data{}, ErrCommand, err
@@ -213,6 +217,12 @@ func (c *Command) Result(v any, err error) (result codec.Data, refusal *codec.Er
 		return codec.Data{}, errNoFrame, errTooLarge
 	}
 	return result, nil, nil
+}
+
+// Tellable reports whether a refusal that a handler made can be told to a client, in
+// either codec, in a frame that has max bytes for it. Nil refuses nothing.
+func Tellable(refusal *codec.Error, max int) bool {
+	return refusal == nil || refusal.Valid() && len(refusal.Message)+refusal.Data.Len() <= max/6
 }
 
 // Answered sends the reply.

@@ -27,6 +27,8 @@ var (
 	// ErrApplying: Apply runs on every node, so what it broadcast would come
 	// once for each of them.
 	ErrApplying = errors.New("room: Apply cannot broadcast")
+	// ErrTooLarge: the event's data is larger than that of a client's may be.
+	ErrTooLarge = errors.New("room: data larger than a message may be")
 	// ErrFull: too much is on its way to the broker already.
 	ErrFull = errors.New("room: too many publishes under way")
 )
@@ -104,6 +106,8 @@ func (c *Context) Broadcast(event string, data any) error {
 		return ErrUnknownEvent
 	case err != nil:
 		return err
+	case d.Len() > r.cfg.MaxEvent:
+		return ErrTooLarge
 	case r.full():
 		return ErrFull
 	}
@@ -126,6 +130,8 @@ func (c *Context) Send(session, event string, data any) error {
 		return ErrBuffered
 	case err != nil:
 		return err
+	case d.Len() > r.cfg.MaxEvent:
+		return ErrTooLarge
 	}
 	for _, m := range r.members.list {
 		if m != nil && m.Session == session {

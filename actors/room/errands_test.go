@@ -164,15 +164,17 @@ func TestWork(t *testing.T) {
 			func(context.Context) (any, error) { return 7, nil },
 			func(context.Context) (any, error) { return nil, errors.New("no") },
 			func(context.Context) (any, error) { panic("no") },
+			func(context.Context) (any, error) { runtime.Goexit(); return nil, nil },
 		} {
 			if err := ctx.Go(do, then); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
-	o.until("the work's ends", func() bool { return len(got) == 3 })
+	o.until("the work's ends", func() bool { return len(got) == 4 })
 	slices.Sort(got)
-	want(t, "then", strings.Join(got, ", "), "chat:1 7 <nil>, chat:1 <nil> no, chat:1 <nil> room: the work panicked")
+	want(t, "then", strings.Join(got, ", "), "chat:1 7 <nil>, chat:1 <nil> no, "+
+		"chat:1 <nil> room: the work panicked, chat:1 <nil> room: the work panicked")
 	want(t, "under way", o.room.handler.busy(), false)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/supervision"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
@@ -236,7 +237,7 @@ func (in *instance) publish(r *Room, e *Event) *codec.Error {
 	}) {
 		return errPanicked
 	}
-	return refusal(err)
+	return r.refusal("publish", err)
 }
 
 // join asks the handler about a member.
@@ -251,7 +252,7 @@ func (in *instance) join(r *Room, m *member) *codec.Error {
 	}) {
 		return errPanicked
 	}
-	return refusal(err)
+	return r.refusal("join", err)
 }
 
 func (in *instance) leave(r *Room, m *member) {
@@ -265,16 +266,21 @@ func (in *instance) leave(r *Room, m *member) {
 }
 
 // refusal is what a client is told of a handler's error. The text of an error
-// that was not made for clients stays here.
-func refusal(err error) *codec.Error {
+// that was not made for clients stays here, and so does what cannot be told.
+func (r *Room) refusal(what string, err error) *codec.Error {
 	if err == nil {
 		return nil
 	}
 	var coded *codec.Error
-	if errors.As(err, &coded) {
-		return coded
+	if !errors.As(err, &coded) {
+		return codec.NewError(codec.CodeForbidden, "refused by the room")
 	}
-	return codec.NewError(codec.CodeForbidden, "refused by the room")
+	if !message.Tellable(coded, r.cfg.MaxSnapshot) {
+		r.cfg.Logger.Warn("a handler's refusal cannot be told", "tenant", r.cfg.Topic.Tenant,
+			"room_kind", r.cfg.Policy.Name, "in", what)
+		return errPanicked
+	}
+	return coded
 }
 
 // apply gives events to the handler if they are the next ones for it; else they

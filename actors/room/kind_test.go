@@ -1,10 +1,12 @@
 package room
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -91,19 +93,31 @@ func TestKindFaults(t *testing.T) {
 	}
 }
 
+// A refusal reaches the client as it is if it was made for clients, and can be told.
 func TestRefusal(t *testing.T) {
 	own := codec.NewError(codec.CodeQuotaExceeded, "enough")
+	long, err := codec.NewData(strings.Repeat("x", 80))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Room{cfg: Config{Env: &Env{MaxSnapshot: 6 * 81, Logger: slog.New(slog.DiscardHandler)}, Policy: &message.Policy{}}}
 	for _, c := range []struct {
 		err  error
 		want codec.Code
 	}{
 		{own, codec.CodeQuotaExceeded}, {Refuse(codec.CodeConflict, "no"), codec.CodeConflict}, {ErrFull, codec.CodeForbidden},
+		{Refuse(0, "no code"), codec.CodeInternal}, {Refuse(200, "none of the protocol's"), codec.CodeInternal},
+		{&codec.Error{Code: codec.CodeConflict, Scope: 200}, codec.CodeInternal},
+		{Refuse(codec.CodeConflict, "no text \xff"), codec.CodeInternal},
+		{Refuse(codec.CodeConflict, strings.Repeat("x", 81)), codec.CodeConflict},
+		{Refuse(codec.CodeConflict, strings.Repeat("x", 82)), codec.CodeInternal},
+		{&codec.Error{Code: codec.CodeConflict, Data: long}, codec.CodeInternal},
 	} {
-		if got := refusal(c.err); got.Code != c.want {
+		if got := r.refusal("publish", c.err); got.Code != c.want {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}
-	if got := refusal(ErrFull); strings.Contains(got.Message, ErrFull.Error()) {
+	if got := r.refusal("publish", ErrFull); strings.Contains(got.Message, ErrFull.Error()) {
 		t.Errorf("the text of an error that was not made for clients: %q", got.Message)
 	}
 }

@@ -19,6 +19,8 @@ type flight struct {
 	results   []bridge.Published // written by the broker's goroutine before signal is raised
 }
 
+var errMadeLarge = codec.NewError(codec.CodeTooLarge, "made larger by the room than a message may be")
+
 // nobody publishes for the room itself.
 type nobody struct{}
 
@@ -44,6 +46,9 @@ func (r *Room) handlePublish(p *message.Publish) {
 		p.Begin(message.Handled)
 		err := r.handler.publish(r, &e)
 		p.End(message.Handled)
+		if err == nil && e.Data.Len() > r.cfg.MaxEvent {
+			err = errMadeLarge
+		}
 		if err != nil {
 			p.Refuse(r.turn, err)
 			return

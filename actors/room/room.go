@@ -43,6 +43,9 @@ type Env struct {
 	// MaxSnapshot is the largest snapshot, and list of members, that members are
 	// given, in bytes.
 	MaxSnapshot int
+	// MaxEvent is how large the data of an event may be that a handler publishes, or
+	// makes of a client's, in bytes: no larger than a client's could be.
+	MaxEvent int
 	// Grace is how long presence outlives a lost connection; 0: not at all.
 	Grace time.Duration
 	// Generation rises for every change that a room makes of Presence.

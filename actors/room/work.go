@@ -56,10 +56,11 @@ func (c *Context) Go(do func(context.Context) (any, error), then func(ctx *Conte
 
 // block is the pool's.
 func (w *work) block() {
+	defer w.room.mb.Raise(&w.signal, 1) // false: the room has ended
 	if w.err = w.life.Err(); w.err == nil {
+		w.err = ErrPanicked // also what is left when the work ends its goroutine
 		w.value, w.err = w.protected()
 	}
-	w.room.mb.Raise(&w.signal, 1) // else the room has ended
 }
 
 func (w *work) protected() (v any, err error) {
