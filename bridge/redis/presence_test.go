@@ -186,8 +186,8 @@ func TestB144_WhatTheServerLostIsToldAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.Flush()
-			pa, _ := present(t, s.Address(), "a", checked(50*time.Millisecond))
-			pb, _ := present(t, s.Address(), "b", checked(50*time.Millisecond))
+			pa, _ := present(t, s.Address(), "a", checked(50*time.Millisecond), leased(5*time.Second))
+			pb, _ := present(t, s.Address(), "b", checked(50*time.Millisecond), leased(5*time.Second))
 			a, b := visit(t, pa, "a"), visit(t, pb, "b")
 			a.sees("a", "b")
 			b.sees("a", "b")
