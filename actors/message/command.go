@@ -55,9 +55,10 @@ type Command struct {
 	// Data is owned by whoever has the message, and gone once it is handed on.
 	Data codec.Data
 
-	// set by First, before the command is handed on
+	// set by Attempt and First, before the command is handed on
 	broker bridge.Broker
 	token  uint64
+	lapses time.Time // when nobody is told of its result any more
 
 	mu sync.Mutex
 	// guarded by mu
@@ -77,6 +78,7 @@ func (c *Command) Item() mailbox.Item {
 // done. now is the pool's clock.
 func (c *Command) Attempt(b bridge.Broker, now int64, done func(bridge.Attempted)) {
 	hold := min(time.Duration(c.Deadline-now), 1<<62) + attemptGrace
+	c.lapses = time.Now().Add(hold)
 	b.Attempt(c.Topic, bridge.Attempt{Subject: c.Subject, Key: c.DedupKey, Hold: hold}, done)
 }
 
@@ -170,14 +172,20 @@ func (c *Command) Settled() bool {
 	return c.settled()
 }
 
-func (c *Command) settled() bool { return c.done || c.over && c.DedupKey == "" }
+func (c *Command) settled() bool {
+	return c.done || c.over && (c.DedupKey == "" || time.Now().After(c.lapses))
+}
 
 // Context ends with parent, and when nobody waits for the command any more.
 func (c *Command) Context(parent context.Context) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
-		c.ctx, c.cancel = context.WithCancel(parent)
+		if c.DedupKey == "" {
+			c.ctx, c.cancel = context.WithCancel(parent)
+		} else {
+			c.ctx, c.cancel = context.WithDeadline(parent, c.lapses)
+		}
 		if c.settled() {
 			c.cancel()
 		}

@@ -51,8 +51,9 @@ func (c *Command) Later() *Reply {
 // Context ends when nobody waits for the answer any more: it has been given, its
 // deadline has passed, the client's connection or the room has ended, the handler
 // has failed. A command with a dedup key, whose result somebody may still come
-// for, is not ended by its deadline or its client. The method is valid during
-// Command only; the context is for work that goes on beside the room.
+// for, is not ended by its client, and by its deadline only a minute later. The
+// method is valid during Command only; the context is for work that goes on beside
+// the room.
 func (c *Command) Context() context.Context {
 	r, leave := c.ctx.enter()
 	defer leave()

@@ -145,3 +145,21 @@ func TestJoinIsAnsweredWhenTheViewShowsIt(t *testing.T) {
 	s.run()
 	want(t, "then", p.frames(), []string{"joined 0"})
 }
+
+// A pass over many members is cut into slices, with other work in between.
+func TestMembersAreToldInSlices(t *testing.T) {
+	seen := plain
+	seen.Presence = true
+	s := newStage(t, seen)
+	p := s.room.presence
+	s.room.turn = &scheduler.Turn{}
+	for i := range 2*scheduler.Slice + 1 {
+		p.add(memberOf(fmt.Sprint("s", i), "u")) // who know already what the pass would tell
+	}
+	p.begin()
+	for _, left := range []int{scheduler.Slice + 1, 1, 0} {
+		p.slice()
+		want(t, "left to be told", p.next, left)
+	}
+	want(t, "under way", p.passing, false)
+}
