@@ -29,7 +29,12 @@ func (p *program) dev() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a node to try things with: fresh key, every kind of room, a demo page",
-		Args:  cobra.NoArgs,
+		Long: `Run a node to try things with: events in memory, a fresh key, every kind of room open,
+tenant dev, and a demo page at /. Two tokens are printed after the line that says where
+it listens. It is for this machine alone.`,
+		Example: `  pulse-node dev
+  pulse-node dev --listen 127.0.0.1:9000`,
+		Args: none,
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "public listener, a loopback address")
 	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "allow any address: whoever reaches it may be anybody")

@@ -34,15 +34,22 @@ func (f failure) Unwrap() error { return f.error }
 // run runs the command that the arguments name, until it ends or ctx does.
 func (p *program) run(ctx context.Context) int {
 	root := &cobra.Command{
-		Use:               "pulse-node",
-		Short:             "A realtime node: tenants, rooms and events over WebSocket",
-		Args:              cobra.NoArgs,
-		RunE:              func(*cobra.Command, []string) error { return errors.New("a command is missing; see pulse-node --help") },
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Use:   "pulse-node",
+		Short: "A realtime node: tenants, rooms and events over WebSocket",
+		Long: `A realtime node: tenants, rooms and events over WebSocket.
+
+Exit codes: 0 done, or a clean end; 1 it was used rightly and did not work, such as a
+port that is taken; 2 wrong use or configuration, with every fault on standard error.`,
+		Example: `  pulse-node dev                                 # try it: http://127.0.0.1:8080
+  pulse-node config --config pulse.yaml          # what is in force, or what is wrong
+  pulse-node serve --config pulse.yaml           # run it
+  pulse-node token --config pulse.yaml --tenant acme --sub alice --rooms 'chat:*' > alice.jwt
+  pulse-node tail --url ws://127.0.0.1:8080 --token-file alice.jwt chat:lobby`,
+		RunE:          func(*cobra.Command, []string) error { return errors.New("a command is missing; see pulse-node --help") },
+		SilenceUsage:  true,
+		SilenceErrors: true,
 	}
-	root.AddCommand(p.dev(), p.serve(), p.token(), p.version())
+	root.AddCommand(p.config(), p.dev(), p.publish(), p.serve(), p.tail(), p.token(), p.version())
 	root.SetArgs(p.args)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
@@ -51,12 +58,22 @@ func (p *program) run(ctx context.Context) int {
 		return exitOK
 	}
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(p.stderr, "pulse-node: %s\n", strings.TrimSuffix(line, "\n"))
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintf(p.stderr, "pulse-node: %s\n", line)
+		}
 	}
 	if f := (failure{}); errors.As(err, &f) {
 		return exitFailed
 	}
 	return exitWrong
+}
+
+// none is of commands that take no arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: %s takes no arguments, see --help", args[0], cmd.CommandPath())
+	}
+	return nil
 }
 
 // flags records the flags of settings, as they were given.
@@ -68,6 +85,10 @@ func (f *flags) addSettings(cmd *cobra.Command) {
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	for _, s := range config.Settings() {
 		cmd.Flags().Var(&recorder{flags: f, name: s.Path, value: s.Default}, s.Path, s.Doc)
+		if len(s.Words) > 0 {
+			// Fails for a flag that there is not, or twice.
+			_ = cmd.RegisterFlagCompletionFunc(s.Path, cobra.FixedCompletions(s.Words, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ When clients may come, one line says where it listens, on standard output. Logs 
 to standard error.`,
 		Example: `  pulse-node serve --config /etc/pulse/pulse.yaml
   PULSE_LOG_LEVEL=debug pulse-node serve --config pulse.yaml --listen=:9090`,
-		Args: cobra.NoArgs,
+		Args: none,
 	}
 	load := p.sources(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -20,7 +20,12 @@ func (p *program) token() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token --config FILE --tenant T --sub S",
 		Short: "Print a token, signed by the first key that can sign",
-		Args:  cobra.NoArgs,
+		Long: `Print a token (JWT), signed by the first of auth.jwt.keys that can sign. It opens the
+rooms that --rooms names, by name or as a prefix ending in *, and no other. Whoever has
+it is that subject until it ends: keep it as you keep a password.`,
+		Example: `  pulse-node token --config pulse.yaml --tenant acme --sub alice --rooms 'chat:*' > alice.jwt
+  pulse-node token --config pulse.yaml --tenant acme --sub screen --rooms 'news:*' --allow join,history --ttl 24h`,
+		Args: none,
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "configuration, YAML")

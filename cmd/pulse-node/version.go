@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -15,17 +16,27 @@ var (
 )
 
 func (p *program) version() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of the program, its source, Go and the protocol",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.stdout, "pulse-node %s\ncommit %s\ngo %s\nprotocols %s\n",
-				version, revision(), runtime.Version(), "pulse.v1")
-			return asFailure(err)
-		},
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of the program, its source, Go and the protocol",
+		Example: `  pulse-node version --json | jq -r .version`,
+		Args:    none,
 	}
+	asJSON := cmd.Flags().Bool("json", false, "as one line of JSON")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if *asJSON {
+			return asFailure(json.NewEncoder(p.stdout).Encode(map[string]any{
+				"version": version, "commit": revision(), "go": runtime.Version(), "protocols": []string{protocol},
+			}))
+		}
+		_, err := fmt.Fprintf(p.stdout, "pulse-node %s\ncommit %s\ngo %s\nprotocols %s\n",
+			version, revision(), runtime.Version(), protocol)
+		return asFailure(err)
+	}
+	return cmd
 }
+
+const protocol = "pulse.v1"
 
 // revision returns the commit that the program was built from.
 func revision() string {

@@ -21,6 +21,7 @@ type Setting struct {
 	Path    string // "transport.ping"
 	Default string // in the words of the file
 	Doc     string
+	Words   []string // that it may be; none: others
 }
 
 // Settings lists what the environment and flags may set, in the schema's order.
@@ -28,7 +29,7 @@ func Settings() []Setting {
 	var list []Setting
 	for _, f := range leaves(reflect.ValueOf(&Config{}).Elem(), "") {
 		if !f.named() {
-			list = append(list, Setting{Path: f.path, Default: f.tag.Get("default"), Doc: f.tag.Get("doc")})
+			list = append(list, Setting{Path: f.path, Default: f.tag.Get("default"), Doc: f.tag.Get("doc"), Words: strings.Fields(f.tag.Get("oneof"))})
 		}
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,6 +35,12 @@ func node(f field) *yaml.Node {
 		}
 		return n
 	case reflect.Map:
+		if v.IsNil() && v.Type().Elem() == reflect.TypeFor[Event]() { // which is not to say that there are none
+			event := reflect.New(v.Type().Elem()).Elem()
+			setDefaults(event)
+			v = reflect.MakeMap(v.Type())
+			v.SetMapIndex(reflect.ValueOf(Any), event)
+		}
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for _, name := range names(v) {
 			n.Content = append(n.Content, plain("!!str", name), node(field{value: v.MapIndex(reflect.ValueOf(name))}))
@@ -88,11 +95,20 @@ func (f field) text() string {
 	if f.tag.Get("secret") == "true" && !v.IsZero() {
 		return hidden
 	}
-	switch v.Kind() {
-	case reflect.Float64:
+	switch {
+	case v.Type() == durationType:
+		text := fmt.Sprint(v.Interface())
+		if short, ok := strings.CutSuffix(text, "m0s"); ok {
+			text = short + "m"
+		}
+		if short, ok := strings.CutSuffix(text, "h0m"); ok {
+			text = short + "h"
+		}
+		return text
+	case v.Kind() == reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
-	case reflect.Slice:
-		return fmt.Sprintf("%v", v.Interface())
+	case v.Kind() == reflect.Slice:
+		return fmt.Sprint(v.Interface())
 	}
 	return fmt.Sprint(v.Interface())
 }
