@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/yaza-dev/pulse/actors"
 	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/actors/supervision"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/bridgetest"
 	membridge "github.com/yaza-dev/pulse/bridge/memory"
@@ -180,5 +184,42 @@ func TestOutagesOfTheBridge(t *testing.T) {
 		got := s.scrape()
 		got.want(t, telemetry.BrokerOutages, single(step.outages))
 		got.want(t, telemetry.BrokerLive, single(step.live))
+	}
+}
+
+// Actors that go on after a fault are counted by their kind; those that end are not,
+// and neither is a callback that failed without consequence.
+func TestRestartsOfActors(t *testing.T) {
+	e, s := measured(t, nil)
+	for _, f := range []actors.Failure{
+		{Kind: "room", Directive: supervision.Restart},
+		{Kind: "room", Directive: supervision.Restart},
+		{Kind: "room", Directive: supervision.Stop, GaveUp: true},
+		{Kind: "tenant", Directive: supervision.Resume},
+		{Kind: "tenant", Callback: "stopped", Directive: supervision.Resume},
+		{Kind: "session", Directive: supervision.Stop},
+	} {
+		e.failed(f)
+	}
+	s.scrape().want(t, telemetry.Restarts, map[string]float64{"room": 2, "tenant": 1, "handler": 0})
+}
+
+// A provider outlives engines: of one that is closed it tells nothing, and of the
+// next the same instruments.
+func TestClosedEngineIsMeasuredNoMore(t *testing.T) {
+	s := &scraper{t, sdk.NewManualReader()}
+	provider := sdk.NewMeterProvider(sdk.WithReader(s.reader))
+	for range 2 {
+		e := start(t, func(c *Config) { c.MeterProvider = provider })
+		join(t, e, "acme/a", "chat:1").conn.Cut()
+		if n := s.scrape().of(telemetry.Actors, "tenant"); n != 1 {
+			t.Errorf("%v tenants", n)
+		}
+		e.closeWithin(t, 10*time.Second)
+		for k := range s.scrape() {
+			if !strings.HasPrefix(k, telemetry.QueueDelay.Name) && !strings.HasPrefix(k, telemetry.BrokerDuration.Name) { // which are the provider's
+				t.Errorf("%s of an engine that is closed", k)
+			}
+		}
 	}
 }
