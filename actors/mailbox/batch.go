@@ -110,10 +110,8 @@ func (b *Batch) choose() (msg any, size int32, expires int64) {
 	}
 	ready := b.ready()
 	if m.signals.last != nil && (ready == 0 || b.signals < signalShare) {
-		if s := m.signals.pop(); s != nil {
-			b.signals++
-			return &s.raised, 0, 0
-		}
+		b.signals++
+		return &m.signals.pop().raised, 0, 0
 	}
 	switch {
 	case ready == 0:
@@ -215,7 +213,7 @@ func (b *Batch) deliverAlone() {
 		if _, ok := m.front(foreignLane).(*foreign); ok {
 			msg, _, _ := m.pop(foreignLane)
 			b.current = bare(msg)
-		} else if m.state.has(poisoned) && m.ready == 0 && !m.signals.waiting() {
+		} else if m.state.has(poisoned) && m.ready == 0 && m.signals.last == nil {
 			b.current = &actor.PoisonPill{}
 		}
 	}

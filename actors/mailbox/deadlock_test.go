@@ -9,19 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
 // Why nothing deadlocks, as a model: sessions, rooms and a broker of random
 // number with mailboxes that are nearly always full, which post to each other in
-// circles. No post waits. What must arrive has a slot reserved before it is
-// asked for: a request's reply in its session, a publish's completion in its
-// room, a membership's life in its room as a signal, the broker's head as a
-// signal. Everything else may be refused, and then somebody is told.
+// circles. No post waits. What must arrive has a signal of its own before it is
+// asked for: a request's reply in its session, a publish's completion, a
+// membership's life and the broker's head in its room. Everything else may be
+// refused, and then somebody is told.
 //
-// At rest every request has exactly one answer, no reservation is outstanding,
-// nobody is a ghost, and every member has seen its room's head.
+// At rest every request has exactly one answer, nobody is a ghost, and every member
+// has seen its room's head.
 
 const (
 	bitLeave = 1 << iota
@@ -102,8 +101,9 @@ type dlSession struct {
 }
 
 type dlReply struct {
-	id   int
-	left *dlMember
+	signal Signal
+	id     int
+	left   *dlMember
 }
 
 type dlEvent struct {
@@ -115,12 +115,13 @@ const dlOwed = 3
 
 func (s *dlSession) receive(b *Batch, msg any) {
 	switch msg := msg.(type) {
-	case dlReply:
+	case *Raised:
+		reply := msg.Owner.(*dlReply)
 		s.owed--
-		if msg.left != nil {
-			msg.left.owed = false
+		if reply.left != nil {
+			reply.left.owed = false
 		}
-		s.w.answer(msg.id)
+		s.w.answer(reply.id)
 	case dlEvent:
 		msg.member.seen = max(msg.member.seen, msg.head)
 	case dlRequest:
@@ -134,7 +135,6 @@ func (s *dlSession) request(b *Batch, r dlRequest) {
 		s.w.answer(r.id) // rate limited, or a conflict
 		return
 	}
-	s.m.Reserve(1)
 	s.owed++
 	if r.kind == reqLeave {
 		member.owed = true
@@ -143,7 +143,6 @@ func (s *dlSession) request(b *Batch, r dlRequest) {
 		return
 	}
 	if !member.room.m.PostFrom(b.Turn(), interactive, Item{Msg: r}).Took() {
-		s.m.Unreserve(1)
 		s.owed--
 		s.w.answer(r.id) // backpressured
 	}
@@ -167,7 +166,11 @@ type dlRoom struct {
 	members []*dlMember
 }
 
-type dlDone struct{ r dlRequest }
+// dlDone is the completion of a publish.
+type dlDone struct {
+	signal Signal
+	r      dlRequest
+}
 
 func (r *dlRoom) receive(b *Batch, msg any) {
 	switch msg := msg.(type) {
@@ -176,11 +179,15 @@ func (r *dlRoom) receive(b *Batch, msg any) {
 			r.arrived(b, int(r.head.Load()))
 			return
 		}
+		if done, ok := msg.Owner.(*dlDone); ok {
+			r.reply(done.r.s, &dlReply{id: done.r.id})
+			return
+		}
 		member := msg.Owner.(*dlMember)
 		if msg.Bits&bitLeave != 0 {
 			member.joined = false
 			id := int(member.leave.Load() - 1)
-			r.reply(b, member.s, dlReply{id, member})
+			r.reply(member.s, &dlReply{id: id, left: member})
 		}
 		if msg.Bits&bitWant != 0 && member.joined {
 			r.feed(b, member)
@@ -190,24 +197,21 @@ func (r *dlRoom) receive(b *Batch, msg any) {
 		if msg.kind == reqJoin {
 			member.joined = true
 			r.feed(b, member)
-			r.reply(b, msg.s, dlReply{id: msg.id})
+			r.reply(msg.s, &dlReply{id: msg.id})
 			return
 		}
-		r.m.Reserve(1)
 		if !r.w.broker.m.PostFrom(b.Turn(), interactive, Item{Msg: dlPublish{r, msg}}).Took() {
-			r.m.Unreserve(1)
-			r.reply(b, msg.s, dlReply{id: msg.id}) // unavailable
+			r.reply(msg.s, &dlReply{id: msg.id}) // unavailable
 		}
-	case dlDone:
-		r.reply(b, msg.r.s, dlReply{id: msg.r.id})
 	case int:
 		r.arrived(b, msg)
 	}
 }
 
-func (r *dlRoom) reply(b *Batch, s *dlSession, msg dlReply) {
-	if o := s.m.PostReserved(control, Item{Msg: msg}); o != backpressure.Accepted {
-		r.t.Errorf("a reserved reply: %v", o)
+func (r *dlRoom) reply(s *dlSession, reply *dlReply) {
+	reply.signal.Init(reply)
+	if !s.m.Raise(&reply.signal, 1) {
+		r.t.Error("a reply is refused")
 	}
 }
 
@@ -247,8 +251,10 @@ func (k *dlBroker) receive(b *Batch, msg any) {
 		p.room.head.Store(int64(head))
 		p.room.m.Raise(&p.room.signal, bitHead)
 	}
-	if o := p.room.m.PostReserved(control, Item{Msg: dlDone{p.r}}); o != backpressure.Accepted {
-		k.t.Errorf("a reserved completion: %v", o)
+	done := &dlDone{r: p.r}
+	done.signal.Init(done)
+	if !p.room.m.Raise(&done.signal, 1) {
+		k.t.Error("a completion is refused")
 	}
 }
 
@@ -318,7 +324,6 @@ func (w *topology) atRest() {
 	}
 	for _, a := range w.actors() {
 		want(w.t, "messages left", a.m.UserMessageCount(), 0)
-		want(w.t, "reservations left", a.m.reserved, 0)
 	}
 	for n, r := range w.rooms {
 		want(w.t, "head known to the room", r.known, w.broker.heads[n])

@@ -37,7 +37,6 @@
 // behind it instead of being coalesced into it.
 //
 // Each lane by Config.Items and Config.Bytes (control by ControlItems and
-// ControlBytes), all of them together by Config.Account, reserved posts by the
-// reservations that the actor granted, signals by their nodes. System messages
-// are bounded by the number of children and watchers.
+// ControlBytes), all of them together by Config.Account, signals by their nodes.
+// System messages are bounded by the number of children and watchers.
 package mailbox

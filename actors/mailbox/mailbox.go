@@ -81,12 +81,11 @@ type Mailbox struct {
 	flow scheduler.Flow
 
 	// guarded by mu
-	q        *lanes // nil: no more than one message waits, which is sole
-	signals  signalList
-	system   systemQueue
-	invoker  actor.MessageInvoker
-	picker   backpressure.Picker // which lane is next
-	reserved int32               // reservations granted and not yet used
+	q       *lanes // nil: no more than one message waits, which is sole
+	signals signalList
+	system  systemQueue
+	invoker actor.MessageInvoker
+	picker  backpressure.Picker // which lane is next
 
 	sink Sink // immutable
 }

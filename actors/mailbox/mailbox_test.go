@@ -63,10 +63,6 @@ func TestTheLedgerRefusesAndIsGivenBack(t *testing.T) {
 	want(t, "second", r.m.Post(lossy, it), backpressure.Accepted)
 	want(t, "third, in an empty lane", r.m.Post(interactive, it), backpressure.Backpressured)
 	want(t, "charged", account.Used(), 2*132)
-	if !r.m.Reserve(1) {
-		t.Fatal("closed")
-	}
-	want(t, "a promised one passes", r.m.PostReserved(interactive, it), backpressure.Accepted)
 	r.m.PostSystemMessage(&actor.Stop{})
 	r.run()
 	want(t, "after the end", account.Used(), 0)
@@ -178,20 +174,6 @@ func TestSignals(t *testing.T) {
 		r.run()
 		want(t, "delivered", r.got, []any{Raised{"s", 1}, Raised{"s", 2}})
 	})
-	t.Run("that were lowered are not seen", func(t *testing.T) {
-		r := newRig(t, 1)
-		var s, other Signal
-		s.Init("s")
-		other.Init("other")
-		r.m.Raise(&s, 1)
-		r.m.Lower(&s)
-		r.m.Raise(&other, 1)
-		r.run()
-		want(t, "delivered", r.got, []any{Raised{"other", 1}})
-		r.m.Raise(&s, 4)
-		r.run()
-		want(t, "raised anew", r.got[1:], []any{Raised{"s", 4}})
-	})
 	t.Run("starve no lane", func(t *testing.T) {
 		r := newRig(t, 1)
 		signals := make([]Signal, 2*scheduler.BatchMessages)
@@ -250,10 +232,6 @@ func TestCloseIfIdle(t *testing.T) {
 		{"not with a message", func(m *Mailbox, s *Signal) { m.Post(lossy, Item{}) }, false},
 		{"not with one that came through the PID", func(m *Mailbox, s *Signal) { m.PostUserMessage("x") }, false},
 		{"not with a raised signal", func(m *Mailbox, s *Signal) { m.Raise(s, 1) }, false},
-		{"with a lowered one", func(m *Mailbox, s *Signal) { m.Raise(s, 1); m.Lower(s) }, true},
-		{"not with a reservation", func(m *Mailbox, s *Signal) { m.Reserve(1) }, false},
-		{"with one given back", func(m *Mailbox, s *Signal) { m.Reserve(2); m.Unreserve(2) }, true},
-		{"not with a reserved message", func(m *Mailbox, s *Signal) { m.Reserve(1); m.PostReserved(control, Item{}) }, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
@@ -270,7 +248,6 @@ func TestCloseIfIdle(t *testing.T) {
 			r.run()
 			want(t, "closed", closed, tt.closes)
 			want(t, "posts", r.m.Post(bulk, Item{}) == backpressure.Closed, tt.closes)
-			want(t, "reservations", r.m.Reserve(1), !tt.closes)
 			want(t, "signals", r.m.Raise(&s, 2), !tt.closes)
 		})
 	}
@@ -307,18 +284,6 @@ func TestLentQueues(t *testing.T) {
 	other := newRig(t, 1, func(c *options) { c.Lanes = pool })
 	other.post("full")
 	want(t, "bound", other.m.Post(interactive, Item{}), backpressure.Backpressured)
-}
-
-func TestReservationsAreCounted(t *testing.T) {
-	r := newRig(t, 1)
-	r.post("full")
-	r.m.Reserve(2)
-	for i := range 2 {
-		want(t, "reserved", r.m.PostReserved(interactive, Item{Msg: i}), backpressure.Accepted)
-	}
-	if !panics(func() { r.m.PostReserved(interactive, Item{}) }) {
-		t.Fatal("a post without a reservation passed the bound")
-	}
 }
 
 type sink func(t *scheduler.Turn) bool

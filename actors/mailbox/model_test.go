@@ -17,7 +17,6 @@ type model struct {
 	items, bytes int
 	lanes        [backpressure.Lanes][]*posted
 	signals      map[int]uint32
-	reserved     int
 	paused       bool
 	suspended    bool
 	closed       bool
@@ -58,18 +57,11 @@ func (m *model) size(l backpressure.Lane) (n int) {
 
 // post predicts the outcome. replaced is the older one that the mailbox found,
 // or -1; it decides where the model leaves it open.
-func (m *model) post(p *posted, reserved bool, replaced any) backpressure.Outcome {
-	if reserved {
-		m.reserved--
-	}
+func (m *model) post(p *posted, replaced any) backpressure.Outcome {
 	if m.closed {
 		return backpressure.Closed
 	}
 	lane := &m.lanes[p.lane]
-	if reserved {
-		*lane = append(*lane, p)
-		return backpressure.Accepted
-	}
 	items, bytes := m.limits(p.lane)
 	if p.Size > bytes {
 		return backpressure.TooLarge
@@ -119,7 +111,7 @@ func (m *model) waiting() (n int) {
 	return n
 }
 
-// Random posts of every policy, reservations, signals, pauses, panics, resumes,
+// Random posts of every policy, signals, pauses, panics, resumes,
 // restarts and a stop: nothing that was accepted is lost, repeated or out of
 // order, and nothing is removed without its owner hearing why.
 func TestModel(t *testing.T) {
@@ -202,13 +194,18 @@ func runModel(t *testing.T, seed uint64) {
 		want(t, "removals that nobody was told", len(m.removed), 0)
 	}
 	r.m.cfg.Removed = func(msg any, o backpressure.Outcome) {
+		if s, ok := msg.(*Raised); ok {
+			want(t, "bits of one that was removed", s.Bits, m.signals[s.Owner.(int)])
+			delete(m.signals, s.Owner.(int))
+			return
+		}
 		r.removed = append(r.removed, removal{msg, o})
 		if o == backpressure.Expired { // in order with the deliveries
 			settle()
 		}
 	}
 
-	post := func(id int, reserved bool) {
+	post := func(id int) {
 		p := &posted{id: id, lane: backpressure.Lane(rnd.IntN(backpressure.Lanes))}
 		p.Item = Item{
 			Msg: id, Size: rnd.IntN(60), Key: uint64(rnd.IntN(4)),
@@ -217,43 +214,26 @@ func runModel(t *testing.T, seed uint64) {
 		if rnd.IntN(4) == 0 {
 			p.Expires = r.now + int64(rnd.IntN(20))
 		}
-		if reserved {
-			p.Key, p.Policy = 0, backpressure.Reject
-		}
-		var got backpressure.Outcome
-		if reserved {
-			got = r.m.PostReserved(p.lane, p.Item)
-		} else {
-			got = r.m.Post(p.lane, p.Item)
-		}
+		got := r.m.Post(p.lane, p.Item)
 		var replaced any = -1
 		if got == backpressure.Coalesced {
 			replaced = r.removed[len(r.removed)-1].msg
 		}
-		expect := m.post(p, reserved, replaced)
+		expect := m.post(p, replaced)
 		want(t, fmt.Sprintf("outcome of %+v", *p), got, expect)
 		settle()
 	}
 
 	for id := range 400 {
 		switch n := rnd.IntN(100); {
-		case n < 55:
-			post(id, false)
-		case n < 60 && !m.closed:
-			want(t, "reserve", r.m.Reserve(1), true)
-			m.reserved++
-		case n < 65 && m.reserved > 0:
-			post(id, true)
-		case n < 72:
+		case n < 65:
+			post(id)
+		case n < 74:
 			at, bits := rnd.IntN(len(signals)), uint32(1+rnd.IntN(7))
 			want(t, "raise", r.m.Raise(&signals[at], bits), !m.closed)
 			if !m.closed {
 				m.signals[at] |= bits
 			}
-		case n < 74:
-			at := rnd.IntN(len(signals))
-			r.m.Lower(&signals[at])
-			delete(m.signals, at)
 		case n < 76:
 			pauseIn = 1 + rnd.IntN(6)
 		case n < 78:
@@ -278,10 +258,6 @@ func runModel(t *testing.T, seed uint64) {
 	}
 	// Everything that still waits comes out, unless a stop cuts it off.
 	if seed%3 == 0 {
-		for s := 0; s < len(signals); s++ {
-			delete(m.signals, s)
-			r.m.Lower(&signals[s])
-		}
 		m.closed = true
 		for _, lane := range m.lanes {
 			for _, p := range lane {
@@ -300,8 +276,8 @@ func runModel(t *testing.T, seed uint64) {
 		r.m.PostSystemMessage(&actor.ResumeMailbox{})
 		r.run()
 		settle()
-		want(t, "signals left", len(m.signals), 0)
 	}
+	want(t, "signals left", len(m.signals), 0)
 	want(t, "messages left", m.waiting(), 0)
 	want(t, "counted", r.m.UserMessageCount(), 0)
 	want(t, "ledger", account.Used(), 0)

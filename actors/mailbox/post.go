@@ -8,43 +8,32 @@ import (
 // Post queues it in the lane and wakes the actor. It never blocks; what became
 // of the message is the outcome. Callable from any goroutine.
 func (m *Mailbox) Post(l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(nil, l, &it, false)
+	return m.post(nil, l, &it)
 }
 
 // PostFrom is Post for an actor that is running: the wake is gathered in the
 // worker's turn, which hands many to the pool under one lock.
 func (m *Mailbox) PostFrom(t *scheduler.Turn, l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(t, l, &it, false)
+	return m.post(t, l, &it)
 }
 
-// PostReserved uses one reservation: neither the lane's bound nor the ledger
-// refuses it, only Closed does.
-func (m *Mailbox) PostReserved(l backpressure.Lane, it Item) backpressure.Outcome {
-	return m.post(nil, l, &it, true)
-}
-
-func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item, reserved bool) backpressure.Outcome {
+func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item) backpressure.Outcome {
 	m.mu.Lock()
-	if reserved {
-		m.release(1)
-	}
 	if m.state.has(closed | poisoned) {
 		m.mu.Unlock()
 		return backpressure.Closed
 	}
-	if !m.book(it.Size, reserved) {
+	if a := m.cfg.Account; a != nil && !a.Charge(int64(backpressure.EntryBytes+it.Size)) {
 		m.mu.Unlock()
 		return backpressure.Backpressured
 	}
-	if !reserved && it.Policy != backpressure.CoalesceLatest {
+	if it.Policy != backpressure.CoalesceLatest {
 		it.Key = 0
 	}
 	m.stamp(l, it)
 	switch {
 	case m.alone(l, it.Size):
 		m.sole = soleItem{msg: it.Msg, key: it.Key, expires: it.Expires, size: int32(it.Size), lane: l}
-	case reserved:
-		m.queues().queue[l].PushReserved(it.entry())
 	case it.Policy == backpressure.CoalesceLatest || it.Policy == backpressure.DropOldest:
 		return m.replace(t, l, it)
 	default:
@@ -179,25 +168,14 @@ func (m *Mailbox) took(l backpressure.Lane, size int) {
 
 // unpop returns a claim that was not handed out to the front of its lane. Under mu.
 func (m *Mailbox) unpop(c *claim) {
-	m.book(int(c.size), true)
+	if a := m.cfg.Account; a != nil {
+		a.Force(int64(backpressure.EntryBytes + c.size))
+	}
 	m.q.queue[c.lane].PushFront(backpressure.Entry[any]{Item: c.msg, Size: int(c.size), Expires: c.expires})
 	m.ready = m.ready.With(c.lane)
 }
 
-// book charges the ledger for a message of that size, which it may refuse unless
-// the message was promised its place; refund is the reverse.
-func (m *Mailbox) book(size int, promised bool) bool {
-	a := m.cfg.Account
-	if a == nil {
-		return true
-	}
-	if promised {
-		a.Force(int64(backpressure.EntryBytes + size))
-		return true
-	}
-	return a.Charge(int64(backpressure.EntryBytes + size))
-}
-
+// refund gives the ledger back what a message of that size was charged.
 func (m *Mailbox) refund(size int) {
 	if a := m.cfg.Account; a != nil {
 		a.Release(int64(backpressure.EntryBytes + size))
@@ -224,36 +202,6 @@ func (m *Mailbox) giveBack() {
 		m.cfg.Lanes.pool.Put(m.q)
 		m.q = nil
 	}
-}
-
-// Reserve grants n slots for messages that must not be refused later, such as
-// the answer to a request that is being admitted. Who grants them bounds them.
-// While any is outstanding the mailbox does not close itself. False: closed.
-func (m *Mailbox) Reserve(n int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.state.has(closed) {
-		return false
-	}
-	m.reserved += int32(n)
-	return true
-}
-
-// Unreserve gives back n reservations that will not be used.
-func (m *Mailbox) Unreserve(n int) {
-	m.mu.Lock()
-	m.release(n)
-	m.mu.Unlock()
-}
-
-// release takes n reservations off. Under mu, which a broken invariant gives up:
-// the panic is recovered further up, and the mailbox must stay usable.
-func (m *Mailbox) release(n int) {
-	if m.reserved < int32(n) {
-		m.mu.Unlock()
-		panic("mailbox: more reservations used than granted")
-	}
-	m.reserved -= int32(n)
 }
 
 // drop gives a message that nobody will handle to its owner. Not under mu.
@@ -285,13 +233,13 @@ func (m *Mailbox) Resume() {
 }
 
 // CloseIfIdle is called by the actor itself, which wants to end: when nothing
-// is queued in any lane, no signal is raised and no reservation is outstanding
-// it closes the mailbox for good, in the same step, so that no post can slip in
-// between; later posts are told Closed. Otherwise it does nothing.
+// is queued in any lane and no signal is raised it closes the mailbox for good, in
+// the same step, so that no post can slip in between; later posts are told Closed.
+// Otherwise it does nothing.
 func (m *Mailbox) CloseIfIdle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ready != 0 || m.q != nil && m.q.claims() || m.signals.waiting() || m.reserved > 0 {
+	if m.ready != 0 || m.q != nil && m.q.claims() || m.signals.last != nil {
 		return m.state.has(closed)
 	}
 	m.add(closed)

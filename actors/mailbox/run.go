@@ -168,7 +168,7 @@ func (m *Mailbox) pending() bool {
 	if !m.runnable() {
 		return false
 	}
-	if m.signals.waiting() {
+	if m.signals.last != nil {
 		return true
 	}
 	if m.state.has(paused) {

@@ -68,15 +68,6 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	return true
 }
 
-// Lower takes back what was raised and not yet handed out: after it returns,
-// the actor does not see those bits. For a timer that was cleared or an
-// incarnation that ended; call it on the actor's own goroutine.
-func (m *Mailbox) Lower(s *Signal) {
-	m.mu.Lock()
-	s.bits = 0
-	m.mu.Unlock()
-}
-
 // signalList is the FIFO of raised signals, linked through the nodes to a circle
 // that is known by its end.
 type signalList struct {
@@ -94,39 +85,21 @@ func (l *signalList) push(s *Signal) {
 	}
 }
 
-// pop takes the oldest signal that still has bits and moves them into its
-// Raised. Lowered ones leave the list on the way.
+// pop takes the oldest signal and moves its bits into its Raised; nil: there is none.
 func (l *signalList) pop() *Signal {
-	for l.last != nil {
-		s := l.last.next
-		if s == l.last {
-			l.last = nil
-		} else {
-			l.last.next = s.next
-		}
-		s.next, s.queued = nil, false
-		if !s.work {
-			l.urgent--
-		}
-		if s.bits != 0 {
-			s.raised.Bits, s.bits = s.bits, 0
-			return s
-		}
-	}
-	return nil
-}
-
-// waiting reports whether a signal would be handed out.
-func (l *signalList) waiting() bool {
 	if l.last == nil {
-		return false
+		return nil
 	}
-	for s := l.last.next; ; s = s.next {
-		if s.bits != 0 {
-			return true
-		}
-		if s == l.last {
-			return false
-		}
+	s := l.last.next
+	if s == l.last {
+		l.last = nil
+	} else {
+		l.last.next = s.next
 	}
+	if !s.work {
+		l.urgent--
+	}
+	s.next, s.queued = nil, false
+	s.raised.Bits, s.bits = s.bits, 0
+	return s
 }
