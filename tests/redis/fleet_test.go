@@ -66,7 +66,7 @@ func clustered(g *server.Group) func(*redis.Config) {
 	}
 }
 
-func rooms(n int) []codec.Topic {
+func topicsOf(n int) []codec.Topic {
 	list := make([]codec.Topic, n)
 	for i := range list {
 		list[i] = codec.Topic{Tenant: "acme", Room: fmt.Sprintf("chat:%d", i)}
@@ -78,7 +78,7 @@ func rooms(n int) []codec.Topic {
 func TestB073_B074_SubscriptionsOfAllPartsOfACluster(t *testing.T) {
 	g := server.StartCluster(t, false)
 	a, b := node(t, "", clustered(g)), node(t, "", clustered(g))
-	topics := rooms(30)
+	topics := topicsOf(30)
 	var followers []*bridgetest.Follower
 	for _, topic := range topics {
 		followers = append(followers, follow(t, b, topic))
@@ -108,7 +108,7 @@ func TestB073_B074_SubscriptionsOfAllPartsOfACluster(t *testing.T) {
 func TestB075_APrimaryOfAClusterDies(t *testing.T) {
 	g := server.StartCluster(t, true)
 	a, b := node(t, "", clustered(g)), node(t, "", clustered(g))
-	topics := rooms(12)
+	topics := topicsOf(12)
 	var followers []*bridgetest.Follower
 	for _, topic := range topics {
 		followers = append(followers, follow(t, b, topic))

@@ -266,3 +266,25 @@ func TestB061_ASecondCutInTheMiddleOfSubscribingAnew(t *testing.T) {
 	}
 	until(t, b, bridge.Up)
 }
+
+// A batch is known again by its token alone, whatever numbers are beside it: the token of
+// one is the offset of another here.
+func TestABatchIsTakenForARepeatByItsTokenAlone(t *testing.T) {
+	s := server.Start(t)
+	b := node(t, s.Address())
+	other := codec.Topic{Tenant: "acme", Room: "chat:2"}
+	for i := range 40 {
+		for n := range i % 4 { // tokens run ahead of offsets, by more and more
+			accept(t, b, other, bridge.Publication{Event: event(other, fmt.Sprint(n)), Buffered: true})
+		}
+		if got := accept(t, b, room, kept(room))[0]; got.Position.Offset != uint64(i+1) {
+			t.Fatalf("publication %d is at %v", i+1, got.Position)
+		}
+	}
+	for i := range 120 { // and offsets ahead of tokens
+		accept(t, b, room, kept(room), kept(room))
+		if n := read(t, b, room, bridge.ReadRequest{}).Head.Offset; n != uint64(42+2*i) {
+			t.Fatalf("%d events, want %d", n, 42+2*i)
+		}
+	}
+}

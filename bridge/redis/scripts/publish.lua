@@ -22,10 +22,11 @@ end
 
 -- again answers a batch whose reply was lost; nil: this is not one.
 local function again(t, token, k, i, last)
-  if not t.mark or not string.find(t.mark, ' ' .. token .. ' ', 1, true) then
+  local mark = t.mark and string.sub(t.mark, 15) -- after the 13 digits of when it was
+  if not mark or string.sub(mark, 1, #token + 1) ~= token .. ' ' then
     return nil
   end
-  local epoch, first, letters = string.match(t.mark, '^%d+ %d+ (%S+) (%d+) (%a+)$')
+  local epoch, first, letters = string.match(mark, '^%d+ (%S+) (%d+) (%a+)$')
   local answer = {epoch, first, letters}
   for n = i, last, 3 do
     if string.sub(letters, (n - i) / 3 + 1, (n - i) / 3 + 1) == 'd' then
@@ -110,7 +111,7 @@ local function publish(k, head, i, last)
   for key, value in pairs(remember) do
     redis.call('SET', KEYS[key], value, 'PX', ARGV[head + 10])
   end
-  put(t, 't:' .. node, int(t.now) .. ' ' .. token .. ' ' .. t.e .. ' ' .. int(first) .. ' ' .. letters)
+  put(t, 't:' .. node, string.format('%013d', t.now) .. ' ' .. token .. ' ' .. t.e .. ' ' .. int(first) .. ' ' .. letters)
   close(t, true)
 
   -- Last, when everything is kept: whoever hears of an event can read it.
