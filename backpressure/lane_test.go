@@ -6,15 +6,10 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for p := range Policy(Policies) {
-		if got, ok := ParsePolicy(p.String()); !ok || got != p {
-			t.Errorf("ParsePolicy(%q) = %v, %v", p, got, ok)
-		}
-	}
-	if _, ok := ParsePolicy("unknown"); ok {
-		t.Error("a name that is none was parsed")
-	}
 	seen := map[string]bool{}
+	for p := range Policy(Policies) {
+		seen[p.String()] = true
+	}
 	for l := range Lane(Lanes) {
 		seen[l.String()] = true
 	}
@@ -24,7 +19,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%v: Took %v", o, o.Took())
 		}
 	}
-	if len(seen) != Lanes+outcomes || seen[""] || seen["unknown"] {
+	if len(seen) != Policies+Lanes+outcomes || seen[""] || seen["unknown"] {
 		t.Errorf("names are missing or double: %v", seen)
 	}
 	for _, name := range []string{Lane(Lanes).String(), Policy(Policies).String(), Outcome(outcomes).String()} {

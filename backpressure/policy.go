@@ -26,13 +26,3 @@ func (p Policy) String() string {
 	}
 	return "unknown"
 }
-
-// ParsePolicy is the inverse of String; false for a name that is none.
-func ParsePolicy(name string) (Policy, bool) {
-	for i, n := range policyNames {
-		if n == name {
-			return Policy(i), true
-		}
-	}
-	return 0, false
-}

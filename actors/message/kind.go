@@ -1,7 +1,6 @@
 package message
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -24,16 +23,6 @@ var deliveries = [...]string{"at_least_once", "at_most_once", "transient"}
 
 func (d Delivery) String() string { return deliveries[d] }
 
-// ParseDelivery is the inverse of String.
-func ParseDelivery(s string) (Delivery, error) {
-	for i, name := range deliveries {
-		if name == s {
-			return Delivery(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown delivery %q: one of %q", s, deliveries)
-}
-
 // Publishers says who may publish to rooms of a kind.
 type Publishers uint8
 
@@ -49,16 +38,6 @@ const (
 var publishers = [...]string{"members", "grant", "server"}
 
 func (p Publishers) String() string { return publishers[p] }
-
-// ParsePublishers is the inverse of String.
-func ParsePublishers(s string) (Publishers, error) {
-	for i, name := range publishers {
-		if name == s {
-			return Publishers(i), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown publishers %q: one of %q", s, publishers)
-}
 
 // EventPolicy is what is declared of one event of a kind.
 type EventPolicy struct {
