@@ -42,8 +42,15 @@ to standard error.`,
 		r := &reloader{load: load, log: log, level: level, certificate: certificate, config: c, jwt: jwt}
 		defer r.close()
 		r.warn()
+		nodes, err := newRedis(c, log)
+		if err != nil {
+			return err
+		}
+		defer nodes.close()
+		cfg := engineConfig(c, jwt, log)
+		nodes.give(&cfg)
 		return p.runNode(cmd.Context(), node{
-			engine:           engineConfig(c, jwt, log),
+			engine:           cfg,
 			listen:           c.Listen,
 			internal:         c.Internal.Listen,
 			certificate:      certificate,
