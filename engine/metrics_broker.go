@@ -50,7 +50,7 @@ func (c *brokerCounts) published(results []bridge.Published) {
 	for i := range results {
 		switch res := &results[i]; {
 		case res.Err != nil:
-			c.refused[res.Err.Code].Add(1)
+			c.refused.Count(res.Err)
 		case res.Duplicate:
 			c.duplicates.Add(1)
 		default:

@@ -12,6 +12,15 @@ import (
 // Refusals are counted by their code.
 type Refusals [codec.CodeUnknownType + 1]atomic.Uint64
 
+// Count counts one. A code that is none, which a program may make, is a fault of its.
+func (r *Refusals) Count(err *codec.Error) {
+	code := err.Code
+	if int(code) >= len(r) {
+		code = codec.CodeInternal
+	}
+	r[code].Add(1)
+}
+
 // Meter is what is measured of all rooms of one kind. Nil: nothing is.
 type Meter struct {
 	// atomics
@@ -29,7 +38,7 @@ func (m *Meter) Published(ok *codec.PublishResult, err *codec.Error) {
 	switch {
 	case m == nil:
 	case err != nil:
-		m.Refused[err.Code].Add(1)
+		m.Refused.Count(err)
 	case ok.Duplicate:
 		m.Duplicates.Add(1)
 	default:

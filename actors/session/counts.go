@@ -9,7 +9,7 @@ import (
 func (s *Session) count(req codec.Request, err *codec.Error) {
 	switch r := req.(type) {
 	case *codec.Fault:
-		s.cfg.Faults[err.Code].Add(1)
+		s.cfg.Faults.Count(err)
 	case *codec.Publish:
 		if kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room)); kind != nil {
 			kind.Meter.Published(nil, err)
