@@ -73,10 +73,11 @@ func (r *reloader) try(e *engine.Engine) error {
 		r.certificate.read.Store(files)
 	}
 	r.level.Set(levelOf(next.Log))
+	for _, c := range r.config.Changes(next) {
+		r.log.Info("configuration changed", "setting", c.Path, "from", c.From, "to", c.To)
+	}
 	for _, c := range r.config.Changes(read) {
-		if c.Live {
-			r.log.Info("configuration changed", "setting", c.Path, "from", c.From, "to", c.To)
-		} else {
+		if !c.Live {
 			r.stays(c.Path)
 		}
 	}

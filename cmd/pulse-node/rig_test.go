@@ -58,6 +58,7 @@ func runOnce(t *testing.T, environ []string, args ...string) (code int, stdout, 
 type running struct {
 	lines            <-chan string // closed when the node has ended
 	public, internal string
+	logs             *synced // standard error
 	end              func() int
 }
 
@@ -68,9 +69,9 @@ func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
-	code := make(chan int, 1)
+	code, logs := make(chan int, 1), new(synced)
 	go func() {
-		p := program{args: args, stdout: w, stderr: io.Discard}
+		p := program{args: args, stdout: w, stderr: logs}
 		code <- p.run(ctx)
 		w.Close()
 	}()
@@ -81,7 +82,7 @@ func start(t *testing.T, args ...string) *running {
 		}
 		close(lines)
 	}()
-	n := &running{lines: lines}
+	n := &running{lines: lines, logs: logs}
 	ended := false
 	n.end = func() int {
 		cancel()
