@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,14 @@ const (
 	dialTimeout  = 2 * time.Second
 	replyTimeout = 3 * time.Second
 )
+
+// quiet keeps the driver, which has one logger for the whole program, from writing to
+// standard error whatever the bridge tells in its own words.
+var quiet = sync.OnceFunc(func() { goredis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 // newClient makes the connections for commands, which are dialled when they are
 // needed. Nothing is repeated by the driver: what was not answered may have been

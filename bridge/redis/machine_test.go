@@ -1,0 +1,116 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+)
+
+// What happens, step by step, and what is said of it. A script is a line of words:
+// what happens, or a state that must hold now.
+func TestMachine(t *testing.T) {
+	for _, c := range []struct{ name, script string }{
+		{"comes up", "connecting linked connecting settled connecting called up"},
+		{"commands alone do not make it live", "called connecting lost connecting linked connecting settled up"},
+		{"a lost link is an outage until everything is settled anew", "linked called settled up lost down linked down settled up outages1"},
+		{"many faults are one outage", "linked called settled up lost down fault down lost down called down linked settled up outages1"},
+		{"what never was up has no outage", "lost fault lost connecting linked called settled up outages0"},
+		{"commands that fail are an outage", "linked called settled up fault down called up outages1"},
+		{"a slot elsewhere is none", "linked called settled up moved up outages0"},
+		{"advice is no outage", "linked called settled advice degraded fault down called degraded calm up outages1"},
+		{"what an earlier link says means nothing", "linked called old connecting settled up"},
+		{"two servers: both count", "added linked called settled connecting linked2 settled2 up lost2 down removed2 up outages1"},
+		{"closed for good", "linked called settled up close down fault lost down outages0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := time.Unix(0, 0)
+			m := newMachine(now)
+			m.added("", now)
+			for i, word := range strings.Fields(c.script) {
+				now = now.Add(time.Second)
+				before := m.health
+				switch word {
+				case "linked":
+					m.linked("", 2, now)
+				case "settled":
+					m.settled("", 2, now)
+				case "old":
+					m.settled("", 1, now)
+				case "lost":
+					m.lost("", "gone", now)
+				case "added":
+					m.added("b", now)
+				case "linked2":
+					m.linked("b", 1, now)
+				case "settled2":
+					m.settled("b", 1, now)
+				case "lost2":
+					m.lost("b", "gone", now)
+				case "removed2":
+					m.removed("b", now)
+				case "called":
+					m.called(noFault, now)
+				case "fault":
+					m.called(lost, now)
+				case "moved":
+					m.called(elsewhere, now)
+				case "advice":
+					m.advise("evicts", now)
+				case "calm":
+					m.advise("", now)
+				case "close":
+					m.close(now)
+				case "outages0", "outages1":
+					if got, want := m.outages, uint64(word[7]-'0'); got != want {
+						t.Fatalf("word %d: %d outages", i, got)
+					}
+				default:
+					if m.health.State.String() != word {
+						t.Fatalf("word %d: %+v, want %s", i, m.health, word)
+					}
+				}
+				if (m.health.Why == "") != (m.health.State == bridge.Up) {
+					t.Fatalf("word %d, %s: %+v", i, word, m.health)
+				}
+				if since := m.health.Since.Equal(now); since != (before.State != m.health.State) {
+					t.Fatalf("word %d, %s: since %v at %v, from %v", i, word, m.health.Since, now, before)
+				}
+			}
+		})
+	}
+}
+
+// A link that does not bring what is published is replaced at the second beat; one
+// that cannot have brought it, since nothing could be published, is not.
+func TestMachineProbes(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := newMachine(now)
+	m.added("", now)
+	step := func(want string) {
+		t.Helper()
+		now = now.Add(probeEvery)
+		probe, replace := m.due("", now)
+		got := map[[2]bool]string{{false, false}: "nothing", {true, false}: "probe", {false, true}: "replace"}[[2]bool{probe, replace}]
+		if got != want {
+			t.Fatalf("at %v: %s, want %s", now, got, want)
+		}
+	}
+	step("nothing") // there is no link
+	m.linked("", 1, now)
+	if probe, _ := m.due("", now.Add(probeEvery/2)); probe {
+		t.Fatal("a probe before its time")
+	}
+	step("probe")
+	m.heard("", 1)
+	step("probe")
+	m.called(lost, now)
+	step("probe")
+	m.called(noFault, now)
+	step("replace")
+	m.linked("", 2, now)
+	step("probe")
+	m.heard("", 1) // of the link before
+	step("replace")
+}
