@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/yaza-dev/pulse/engine"
@@ -28,8 +26,9 @@ type node struct {
 	traces           string // where they go; empty: nowhere
 	// around wraps the public handler; nil: nothing.
 	around func(http.Handler) http.Handler
-	// reload is called on SIGHUP; nil: nothing.
-	reload func(*engine.Engine)
+	// reload is called for each of reloads; nil: never.
+	reload  func(*engine.Engine)
+	reloads <-chan os.Signal
 	// ready is called when clients may come, after the line that says so; nil: nothing.
 	ready func()
 }
@@ -71,9 +70,6 @@ func (p *program) runNode(ctx context.Context, n node) error {
 		scheme = "https"
 		servers[0].TLSConfig = n.certificate.config()
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
 	ended := make(chan error, len(servers))
 	for i, listener := range [2]net.Listener{public, internal} {
 		go func() { ended <- serveOn(servers[i], listener) }()
@@ -87,10 +83,8 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	var broken error
 	for serving := true; serving; {
 		select {
-		case <-reload:
-			if n.reload != nil {
-				n.reload(e)
-			}
+		case <-n.reloads:
+			n.reload(e)
 		case <-ctx.Done():
 			serving = false
 		case broken = <-ended:

@@ -2,6 +2,9 @@ package main
 
 import (
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +32,9 @@ to standard error.`,
 		if err != nil {
 			return err
 		}
+		// To the end of the process: a signal that comes late ends nothing.
+		reloads := make(chan os.Signal, 1)
+		signal.Notify(reloads, syscall.SIGHUP)
 		level := new(slog.LevelVar)
 		log := newLogger(p.stderr, c.Log, level)
 		certificate, err := loadCertificate(c.TLS, log)
@@ -58,6 +64,7 @@ to standard error.`,
 			traces:           c.Telemetry.OTLPEndpoint,
 			drainTimeout:     c.Node.DrainTimeout,
 			reload:           r.reload,
+			reloads:          reloads,
 		})
 	}
 	return cmd
