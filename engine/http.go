@@ -187,25 +187,27 @@ func queryBody(query string) ([]byte, bool) {
 	return b, true
 }
 
+// asks finds the policy of a room of which the client asks what takes a right.
+func (x *exchange) asks(right auth.Right, room string) (*message.Policy, *codec.Error) {
+	return x.e.kinds.For(x.identity.Grants, right, room)
+}
+
 // publish is an event of a client without a session; its kind asks for the right
 // alone.
 func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result, *codec.Error) {
-	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
 	refuse := func(err *codec.Error) (codec.Result, *codec.Error) {
-		if kind != nil {
+		if kind := x.e.kinds.Of(codec.RoomKind(r.Room)); kind != nil {
 			kind.Meter.Published(nil, err)
 		}
 		return nil, err
 	}
-	if !x.identity.Grants.Allows(auth.Publish, r.Room) || kind != nil && kind.Publish == message.Server {
-		return refuse(errForbidden)
-	}
-	if kind == nil {
-		return refuse(errNoKind)
+	kind, err := x.asks(auth.Publish, r.Room)
+	if err != nil {
+		return refuse(err)
 	}
 	policy := kind.Event(r.Event)
 	if policy == nil {
-		return refuse(errNoEvent)
+		return refuse(message.ErrNoEvent)
 	}
 	w := make(waiter, 1)
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
@@ -214,7 +216,7 @@ func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result,
 	}
 	if r.HasTTL {
 		if r.TTL <= 0 {
-			return refuse(codec.NewError(codec.CodeExpired, "its time to live has passed"))
+			return refuse(message.ErrExpired)
 		}
 		p.Expires = time.Now().Add(r.TTL)
 	}
@@ -255,8 +257,6 @@ func (x *exchange) post(topic codec.Topic, kind *message.Policy, lane backpressu
 	}
 	return nil
 }
-
-var errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this")
 
 // negotiate tells what the node speaks; it asks for no credentials.
 func (e *Engine) negotiate(w http.ResponseWriter, r *http.Request) {

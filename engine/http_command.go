@@ -27,12 +27,9 @@ func (c caller) Answered(_ *scheduler.Turn, _ *message.Command, ok *codec.Comman
 // command is a client's request to a room's handler, without a session. It is
 // cancelled when the client goes.
 func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result, *codec.Error) {
-	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
-	switch {
-	case !x.identity.Grants.Allows(auth.Command, r.Room):
-		return nil, errForbidden
-	case kind == nil:
-		return nil, errNoKind
+	kind, err := x.asks(auth.Command, r.Room)
+	if err != nil {
+		return nil, err
 	}
 	by := make(caller, 1)
 	now := x.e.pool.Now()
@@ -49,7 +46,7 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 		wait = min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
 	}
 	if wait <= 0 {
-		return nil, errNoTime
+		return nil, message.ErrDeadline
 	}
 	c.Deadline = now + int64(wait)
 	if err := x.within(r); err != nil {
@@ -65,7 +62,7 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 		return a.ok, a.err
 	case <-timer.C:
 		c.Gone()
-		return nil, errNoTime
+		return nil, message.ErrDeadline
 	case <-ctx.Done():
 		c.Gone()
 		return nil, message.Unavailable(codec.ScopeRoom)
@@ -78,5 +75,3 @@ const (
 	// answerRest is what an answer holds beside the result of a command.
 	answerRest = 4 << 10
 )
-
-var errNoTime = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")

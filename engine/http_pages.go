@@ -10,11 +10,8 @@ import (
 
 // history is a page of a room's buffered events.
 func (x *exchange) history(ctx context.Context, r *codec.History) (codec.Result, *codec.Error) {
-	switch {
-	case !x.identity.Grants.Allows(auth.History, r.Room):
-		return nil, errForbidden
-	case x.e.kinds.Of(codec.RoomKind(r.Room)) == nil:
-		return nil, errNoKind
+	if _, err := x.asks(auth.History, r.Room); err != nil {
+		return nil, err
 	}
 	if err := x.within(r); err != nil {
 		return nil, err
@@ -27,22 +24,14 @@ func (x *exchange) history(ctx context.Context, r *codec.History) (codec.Result,
 
 // presence is a page of a room's members.
 func (x *exchange) presence(ctx context.Context, r *codec.PresenceQuery) (codec.Result, *codec.Error) {
-	kind := x.e.kinds.Of(codec.RoomKind(r.Room))
-	switch {
-	case !x.identity.Grants.Allows(auth.Presence, r.Room):
-		return nil, errForbidden
-	case kind == nil:
-		return nil, errNoKind
-	case !kind.Presence:
-		return nil, errNoPresence
+	if _, err := x.asks(auth.Presence, r.Room); err != nil {
+		return nil, err
 	}
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
 	return paged(ctx, func(done func(*codec.PresenceResult, *codec.Error)) {
 		message.PresencePage(x.e.presence, topic, *r, x.e.cfg.Limits.MaxFrameBytes, done)
 	})
 }
-
-var errNoPresence = codec.NewError(codec.CodeUnsupported, "rooms of this kind have no presence")
 
 // paged waits for a page.
 func paged[R codec.Result](ctx context.Context, read func(done func(R, *codec.Error))) (codec.Result, *codec.Error) {

@@ -91,10 +91,8 @@ func (w waiter) Published(_ *scheduler.Turn, _ *message.Publish, ok *codec.Publi
 }
 
 var (
-	errNoKind  = codec.NewError(codec.CodeNotFound, "no such kind of room")
-	errNoEvent = codec.NewError(codec.CodeNotFound, "no such event in rooms of this kind")
-	errLarge   = codec.NewError(codec.CodeTooLarge, "data larger than a message may be")
-	errData    = codec.NewError(codec.CodeBadRequest, "data cannot be said in the protocol")
+	errLarge = codec.NewError(codec.CodeTooLarge, "data larger than a message may be")
+	errData  = codec.NewError(codec.CodeBadRequest, "data cannot be said in the protocol")
 )
 
 func (e *Engine) offer(ev Event, by message.Publisher) (Outcome, error) {
@@ -104,14 +102,14 @@ func (e *Engine) offer(ev Event, by message.Publisher) (Outcome, error) {
 	}
 	kind := e.kinds.Of(topic.Kind())
 	if kind == nil {
-		return 0, errNoKind
+		return 0, message.ErrNoKind
 	}
 	if !codec.ValidEvent(ev.Name) {
 		return 0, codec.NewError(codec.CodeBadRequest, "no valid name of an event")
 	}
 	policy := kind.Event(ev.Name)
 	if policy == nil {
-		return 0, errNoEvent
+		return 0, message.ErrNoEvent
 	}
 	data, ok := ev.Data.(codec.Data)
 	if !ok {

@@ -19,7 +19,6 @@ import (
 const attemptGrace = time.Minute
 
 var (
-	errDeadline = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
 	errNoFrame  = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
 	errTooLarge = errors.New("message: the command's result does not fit a frame")
 	errUntold   = errors.New("message: the command's refusal cannot be told")
@@ -138,7 +137,7 @@ func (c *Command) fits(d codec.Data) bool {
 // counts for repeats; without a dedup key nobody waits for it any more.
 func (c *Command) Expire(t *scheduler.Turn) {
 	if c.leave() {
-		c.By.Answered(t, c, nil, errDeadline)
+		c.By.Answered(t, c, nil, ErrDeadline)
 	}
 }
 

@@ -169,7 +169,7 @@ func Unavailable(scope codec.Scope) *codec.Error {
 func Refusal(o backpressure.Outcome, scope codec.Scope) *codec.Error {
 	switch o {
 	case backpressure.Expired:
-		return codec.NewError(codec.CodeExpired, "its time to live has passed")
+		return ErrExpired
 	case backpressure.TooLarge:
 		return codec.NewError(codec.CodeTooLarge, "larger than the queue can hold")
 	case backpressure.QuotaExceeded:

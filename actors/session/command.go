@@ -24,7 +24,6 @@ const (
 
 var (
 	errNoHandler = codec.NewError(codec.CodeNotFound, "nobody handles this command")
-	errNoTime    = codec.NewError(codec.CodeDeadlineExceeded, "not answered in time")
 )
 
 // command hands a command to the room, or to the tenant's handler. Order of
@@ -46,11 +45,11 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 	if r.Room == "" {
 		switch {
 		case !s.identity.Grants.AllowsTenant(auth.Command):
-			return errForbidden
+			return message.ErrForbidden
 		case s.cfg.Commands == nil:
 			return errNoHandler
 		case wait <= 0:
-			return errNoTime
+			return message.ErrDeadline
 		}
 		if err := s.within(r); err != nil {
 			return err
@@ -62,14 +61,12 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 		s.expect(c)
 		return nil
 	}
-	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
+	kind, err := s.asks(auth.Command, r.Room)
 	switch {
-	case !s.allows(auth.Command, r.Room):
-		return errForbidden
-	case kind == nil:
-		return errNoKind
+	case err != nil:
+		return err
 	case wait <= 0:
-		return errNoTime
+		return message.ErrDeadline
 	}
 	if err := s.within(r); err != nil {
 		return err

@@ -16,11 +16,8 @@ var errUnread = codec.Retry(codec.CodeBackpressured, codec.ScopeSession, time.Se
 // history reads a page of a room's buffered events from the bridge; the room itself
 // is not asked, and need not be there.
 func (s *Session) history(r *codec.History) *codec.Error {
-	if !s.allows(auth.History, r.Room) {
-		return errForbidden
-	}
-	if s.cfg.Kinds.Of(codec.RoomKind(r.Room)) == nil {
-		return errNoKind
+	if _, err := s.asks(auth.History, r.Room); err != nil {
+		return err
 	}
 	if err := s.within(r); err != nil {
 		return err

@@ -6,19 +6,10 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
-var errNoPresence = codec.NewError(codec.CodeUnsupported, "rooms of this kind have no presence")
-
 // presence reads a page of a room's members. The room itself is not needed.
 func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
-	if !s.allows(auth.Presence, r.Room) {
-		return errForbidden
-	}
-	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
-	if kind == nil {
-		return errNoKind
-	}
-	if !kind.Presence {
-		return errNoPresence
+	if _, err := s.asks(auth.Presence, r.Room); err != nil {
+		return err
 	}
 	if !s.beginPage() {
 		return errUnread

@@ -17,11 +17,7 @@ var (
 )
 
 var (
-	errForbidden = codec.NewError(codec.CodeForbidden, "no grant covers this")
 	errNotJoined = codec.NewError(codec.CodeNotJoined, "join the room first")
-	errNoKind    = codec.NewError(codec.CodeNotFound, "no such kind of room")
-	errNoEvent   = codec.NewError(codec.CodeNotFound, "no such event in rooms of this kind")
-	errExpired   = codec.NewError(codec.CodeExpired, "its time to live has passed")
 	errSecond    = codec.NewError(codec.CodeConflict, "the session is open already")
 	errOwed      = codec.Retry(codec.CodeRateLimited, codec.ScopeSession, 100*time.Millisecond, "too many requests wait for their replies")
 	errRooms     = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeSession, time.Second, "in as many rooms as a session may be")
@@ -110,19 +106,21 @@ func (s *Session) allows(right auth.Right, room string) bool {
 	return s.identity.Grants.Allows(right, room)
 }
 
+// asks finds the policy of a room of which the client asks what takes a right.
+func (s *Session) asks(right auth.Right, room string) (*message.Policy, *codec.Error) {
+	return s.cfg.Kinds.For(s.identity.Grants, right, room)
+}
+
 // publish sends an event to its room. Order of refusals: right, existence,
 // membership, limits.
 func (s *Session) publish(r *codec.Publish) *codec.Error {
-	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
-	if !s.allows(auth.Publish, r.Room) || kind != nil && kind.Publish == message.Server {
-		return errForbidden
-	}
-	if kind == nil {
-		return errNoKind
+	kind, err := s.asks(auth.Publish, r.Room)
+	if err != nil {
+		return err
 	}
 	policy := kind.Event(r.Event)
 	if policy == nil {
-		return errNoEvent
+		return message.ErrNoEvent
 	}
 	lane := policy.Lane
 	p := &message.Publish{
@@ -146,7 +144,7 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	}
 	if r.HasTTL {
 		if r.TTL <= 0 {
-			return errExpired
+			return message.ErrExpired
 		}
 		p.Expires = time.Now().Add(r.TTL)
 	}
@@ -156,7 +154,7 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	if s.cfg.Trace != nil {
 		p.Trace = s.cfg.Trace(p)
 	}
-	err := s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
+	err = s.post(r.Room, kind, lane, p.Item(s.cfg.Coalesce, s.turn.Now()), nil)
 	if err != nil && p.Trace != nil {
 		p.Trace.Published(nil, err) // it is counted as any refusal of the session
 	}
@@ -194,14 +192,14 @@ func (s *Session) post(room string, kind *message.Policy, lane backpressure.Lane
 // join asks a room for membership.
 func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Membership, *codec.Error) {
 	if !s.mayJoin(r.Room, r.Presence) {
-		return nil, errForbidden
+		return nil, message.ErrForbidden
 	}
 	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
 	if kind == nil {
-		return nil, errNoKind
+		return nil, message.ErrNoKind
 	}
 	if r.Presence && !kind.Presence {
-		return nil, errNoPresence
+		return nil, message.ErrNoPresence
 	}
 	if hello == nil {
 		if err := s.within(r); err != nil {
