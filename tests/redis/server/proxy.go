@@ -20,6 +20,7 @@ type Proxy struct {
 	swallow []byte // the reply to the next request with this in it is lost, and its connection
 	lost    chan struct{}
 	closed  bool
+	hold    chan struct{} // replies wait for its closing; nil: they do not
 }
 
 // pair is one connection through the proxy.
@@ -42,6 +43,7 @@ func NewProxy(tb testing.TB, target string) *Proxy {
 		p.mu.Lock()
 		p.closed = true
 		p.mu.Unlock()
+		p.Hold(false)
 		_ = l.Close() // ends accept
 		p.Cut()
 		p.running.Wait()
@@ -83,6 +85,20 @@ func (p *Proxy) cut(which func(*pair) bool) {
 func (c *pair) close() {
 	_ = c.client.Close() // both ends are being given up
 	_ = c.server.Close()
+}
+
+// Hold keeps back all replies, as if whoever reads them slept, until it is called with
+// false.
+func (p *Proxy) Hold(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case on && p.hold == nil:
+		p.hold = make(chan struct{})
+	case !on && p.hold != nil:
+		close(p.hold)
+		p.hold = nil
+	}
 }
 
 // Swallow loses the reply to the next request that has text in it: the server does
@@ -155,8 +171,11 @@ func (p *Proxy) replies(c *pair) {
 	for {
 		n, err := c.server.Read(buffer)
 		p.mu.Lock()
-		deaf, lost := c.deaf, p.lost
+		deaf, lost, hold := c.deaf, p.lost, p.hold
 		p.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
 		if deaf && n > 0 {
 			close(lost)
 			return
