@@ -61,3 +61,24 @@ func TestTokensThatWaitAreOnTheLedger(t *testing.T) {
 		c.cut()
 	})
 }
+
+// A client that is not read is not taken for one that is silent.
+func TestReaderThatWaitsCountsAsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 1 << 20
+		e := start(t, func(c *Config) {
+			c.Limits.Ping, c.Limits.PongTimeout, c.TenantDefaults.QueueBytes = time.Second, time.Second, all
+		})
+		c := join(t, e, "acme/alice", "chat:1")
+		synctest.Wait()
+		n, err := e.tenant("acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Queue().Force(all)
+		c.send(`{"t":"ping","id":1}`)
+		time.Sleep(10 * time.Second)
+		n.Queue().Release(all)
+		c.until("pong")
+	})
+}

@@ -245,7 +245,7 @@ func (s *Session) Post(r codec.Request, size int) bool {
 		if s.place.closed.Load() {
 			return false
 		}
-		s.Alive()
+		s.Alive() // it is we who do not read
 	}
 }
 
@@ -377,9 +377,6 @@ func (s *Session) tick() {
 			until(s.told + int64(tellEvery))
 		}
 		in := s.in.Load()
-		if s.place.asked() {
-			in = now // it is we who do not read
-		}
 		what, wait := s.live.check(&s.cfg.Limits, now, in, s.out.Sent())
 		switch what {
 		case giveUp:
