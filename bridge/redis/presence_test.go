@@ -275,6 +275,49 @@ func TestNodeThatWasCutOffTakesANewName(t *testing.T) {
 	}
 }
 
+// So does one whom nobody has missed, before it says anything by the old name: what is
+// left of that goes, and nobody leaves.
+func TestNodeThatWasCutOffAlone(t *testing.T) {
+	s := server.Start(t)
+	proxy := server.NewProxy(t, s.Address())
+	p, cut := present(t, proxy.Address(), "b", leased(lease))
+	b := visit(t, p, "b")
+	b.sees("b")
+	proxy.Refuse(true)
+	proxy.Cut()
+	until(t, func() string { return "its lease does not end" }, func() bool { return s.Do("EXISTS", "p:node:b") == "0" })
+	proxy.Refuse(false)
+	up(t, cut, bridge.Up)
+	until(t, func() string { return "it goes on by the old name" }, func() bool {
+		names := strings.Fields(s.Do("HGET", "p:presence:acme:chat:lobby", "ns"))
+		return s.Do("EXISTS", "p:presence:acme:chat:lobby:/b") == "0" && len(names) == 2 && names[0] == "b"
+	})
+	b.sees("b")
+	if s.Do("EXISTS", "p:node:b") == "1" || b.told("-b") > 0 {
+		t.Errorf("saw %v", b.log)
+	}
+}
+
+// Where the server has forgotten this node, it may have forgotten the others too:
+// nobody is dead until a lease later.
+func TestNobodyIsDeadForALeaseAfterALoss(t *testing.T) {
+	const lease = 3 * lease
+	s := server.Start(t)
+	pa, _ := present(t, s.Address(), "a", leased(lease))
+	pb, _ := present(t, s.Address(), "b", leased(time.Hour))
+	a, b := visit(t, pa, "a"), visit(t, pb, "b")
+	a.sees("a", "b")
+	b.sees("a", "b")
+	until(t, func() string { return "there are no leases" }, func() bool { return s.Do("EXISTS", "p:node:a", "p:node:b") == "2" })
+	<-time.After(lease) // so that a is whole; less would do no harm
+	began := time.Now()
+	s.Do("DEL", "p:node:a", "p:node:b")
+	until(t, func() string { return "it did not leave" }, func() bool { return a.told("-b") == 1 })
+	if d := time.Since(began); d < lease {
+		t.Errorf("it was dead after %v", d)
+	}
+}
+
 // A node that others have declared dead hears of it when it next says something, and
 // goes on by another name.
 func TestNodeThatIsTakenForDeadTakesANewName(t *testing.T) {
@@ -307,6 +350,28 @@ func TestPresenceKeysLiveForADay(t *testing.T) {
 		if _, err := fmt.Sscan(s.Do("PTTL", key), &ms); err != nil || ms < 86_000_000 || ms > 86_400_000 {
 			t.Errorf("%s lives for %d ms, %v", key, ms, err)
 		}
+	}
+	// Whoever is there sees to it, and nodes that left a while ago are forgotten.
+	for _, key := range []string{hall, hall + ":/", hall + ":/a", hall + ":/b"} {
+		s.Do("PEXPIRE", key, "60000")
+	}
+	for _, name := range []string{"a", "b"} {
+		s.Do("HSET", hall, "n:"+name, "1 0 1 1600000000000 1")
+	}
+	s.Do("HSET", hall, "n:gone", "1 0 0 1600000000000 1", "ns", "gone a b ")
+	for _, p := range []*redis.Presence{pa, pb} {
+		if _, err := listed(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{hall, hall + ":/", hall + ":/a", hall + ":/b"} {
+		var ms int64
+		if _, err := fmt.Sscan(s.Do("PTTL", key), &ms); err != nil || ms < 86_000_000 {
+			t.Errorf("%s lives for %d ms more, %v", key, ms, err)
+		}
+	}
+	if names := s.Do("HMGET", hall, "ns", "n:gone"); strings.TrimSpace(names) != "a b" {
+		t.Errorf("nodes: %q", names)
 	}
 	a.remove("x")
 	b.remove("x")
