@@ -64,6 +64,10 @@ type Config struct {
 	Ended func()
 }
 
+// lookAgain is when a room that could not end yet, since something is under way in it,
+// sees whether it can.
+const lookAgain = time.Second
+
 type phase uint8
 
 const (
@@ -373,7 +377,7 @@ func (r *Room) maybeEnd() {
 	left := r.cfg.Policy.Linger - time.Duration(r.turn.Now()-r.used)
 	if left > 0 || len(r.waiting) > 0 || r.underway > 0 || r.read.busy || r.fanout.busy() ||
 		r.handler != nil && r.handler.busy() || !r.mb.CloseIfIdle() {
-		r.cfg.Wheel.Set(&r.lingerTimer, max(left, scheduler.Tick))
+		r.cfg.Wheel.Set(&r.lingerTimer, max(left, lookAgain))
 		return
 	}
 	r.phase = ended

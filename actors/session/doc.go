@@ -14,9 +14,10 @@
 // client may come back, to another actor of the same session.
 //
 // The credentials may be renewed meanwhile. They are looked at elsewhere, one
-// request at a time, and the answer comes as a signal in this actor's mailbox, so
-// that none is taken for another connection's. The reply leads everything that
-// waits; then the rooms that the new rights do not cover are told.
+// request at a time, while the others wait on the tenant's ledger, and the answer
+// comes as a signal in this actor's mailbox, so that none is taken for another
+// connection's. The reply leads everything that waits; then the rooms that the new
+// rights do not cover are told.
 //
 // # Queues and order
 //
