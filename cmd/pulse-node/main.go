@@ -15,6 +15,13 @@ import (
 )
 
 func main() {
+	p := program{args: os.Args[1:], environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	asMain(p.run)
+}
+
+// asMain runs run until it returns, and ends the process with its code. The first
+// signal to end ends run's context, a second one the process at once.
+func asMain(run func(context.Context) int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -25,6 +32,5 @@ func main() {
 		signal.Stop(signals)
 		cancel()
 	}()
-	p := program{args: os.Args[1:], environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
-	os.Exit(p.run(ctx))
+	os.Exit(run(ctx))
 }

@@ -26,7 +26,11 @@ import (
 const asProcess = "RUN_AS_NODE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProcess) != "" {
+	switch os.Getenv(asProcess) {
+	case "":
+	case "loaded":
+		asMain(loadedNode)
+	default:
 		main()
 	}
 	goleak.VerifyTestMain(m)
