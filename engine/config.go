@@ -276,4 +276,3 @@ func (t *TenantLimits) validate(name string, fault func(string, ...any)) {
 		fault("%s: a limit is negative", name)
 	}
 }
-

@@ -215,7 +215,7 @@ func (e *Engine) newTenant(name string) *node {
 		Pool:   e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
 		NewRoom: func(_ *tenant.Tenant, topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
 			return room.New(room.Config{
-				Env: n.rooms, Topic: topic, Policy: kind, Kind: e.terms.Load().kinds[kind.Name], Ended: ended,
+				Env: n.rooms, Topic: topic, Policy: kind, Kind: kind.Kind.(*room.Kind), Ended: ended,
 			})
 		},
 		RoomKind: &room.ActorKind, SessionKind: &session.ActorKind, Timing: e.timing.tenants,

@@ -14,20 +14,12 @@ import (
 // terms are what Reload may change. Immutable.
 type terms struct {
 	authenticator auth.Authenticator
-	kinds         map[string]*room.Kind // by name
 	defaults      TenantLimits
 	tenants       map[string]TenantLimits
 }
 
 func newTerms(cfg *Config) *terms {
-	t := &terms{
-		authenticator: cfg.Authenticator, kinds: make(map[string]*room.Kind, len(cfg.Kinds)),
-		defaults: cfg.TenantDefaults, tenants: maps.Clone(cfg.Tenants),
-	}
-	for i := range cfg.Kinds {
-		t.kinds[cfg.Kinds[i].Name] = &cfg.Kinds[i]
-	}
-	return t
+	return &terms{authenticator: cfg.Authenticator, defaults: cfg.TenantDefaults, tenants: maps.Clone(cfg.Tenants)}
 }
 
 // tenant is the limits of one tenant.
@@ -72,10 +64,9 @@ func (e *Engine) Reload(cfg Config) (kept []*room.Fault, err error) {
 		}
 		if old[name] == nil { // it was, and stays, one of those not listed
 			delete(kinds, name)
-			delete(now.kinds, name)
 			continue
 		}
-		kinds[name], now.kinds[name] = old[name], was.kinds[name]
+		kinds[name] = old[name]
 	}
 	for name, kind := range kinds {
 		switch {

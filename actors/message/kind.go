@@ -67,7 +67,10 @@ const Any = "*"
 // Policy is what sessions and rooms need to know of a kind, as data. It is
 // immutable, and shared by all rooms of the kind.
 type Policy struct {
-	Name        string
+	Name string
+	// Kind is what was declared, a *room.Kind, for its rooms alone: so none of them gets
+	// the code of one policy and the bounds of another, whenever kinds are declared anew.
+	Kind        any
 	History     History
 	DedupWindow time.Duration
 	Publish     Publishers

@@ -102,6 +102,7 @@ func (f *Fault) Error() string {
 func (k Kind) Policy() (*message.Policy, error) {
 	p := &message.Policy{
 		Name:         k.Name,
+		Kind:         &k,
 		History:      k.History,
 		DedupWindow:  orDefault(k.DedupWindow, DefaultDedupWindow),
 		Publish:      k.Publish,
