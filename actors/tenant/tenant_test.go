@@ -382,3 +382,40 @@ func TestRoomAskedForWhileItsTenantEndsLosesNothing(t *testing.T) {
 		})
 	}
 }
+
+// What was posted to a room that its tenant never came to start is given back.
+func TestRoomThatIsNeverStartedGivesBackWhatWasPosted(t *testing.T) {
+	play(t, roomy, func(w *world) {
+		room := w.straw("room a")
+		room.mb.Post(backpressure.Interactive, mailbox.Item{Msg: "1", Size: 1})
+		removed(&mailbox.Raised{Owner: &entry{room: room}, Bits: wanted}, backpressure.Closed)
+		w.want("given back", "room a gives back 1")
+	})
+}
+
+// A session that was taken over keeps its tenant until it has ended.
+func TestTenantOfOneThatWasTakenOverIsUsed(t *testing.T) {
+	play(t, roomy, func(w *world) {
+		old, err := w.attach("alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := w.replace("alice", old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		next.context.Self().Stop()
+		time.Sleep(3 * linger)
+		synctest.Wait()
+		if w.hasEnded() != 0 {
+			t.Error("it has ended with a session in it")
+		}
+		old.context.Self().Stop()
+		time.Sleep(2 * linger)
+		synctest.Wait()
+		if w.hasEnded() == 0 {
+			t.Error("it goes on without one")
+		}
+	})
+}
