@@ -383,3 +383,34 @@ func TestPresenceKeysLiveForADay(t *testing.T) {
 		t.Errorf("%s keys of nobody", n)
 	}
 }
+
+// A replica that takes over, and may lack the last changes, makes nobody leave, and is
+// told what it lacks.
+func TestFailoverMakesNobodyLeave(t *testing.T) {
+	g := server.StartSentinels(t)
+	bySentinel := func(c *redis.Config) {
+		c.Addresses, c.Mode, c.MasterName = g.Addresses, redis.Sentinel, server.MasterName
+	}
+	var nodes []*guest
+	for _, name := range []string{"a", "b", "c"} {
+		p, _ := present(t, "", name, bySentinel)
+		nodes = append(nodes, visit(t, p, name, "all"))
+	}
+	for _, g := range nodes {
+		g.sees("a", "all", "b", "c")
+	}
+	g.Replica.CatchUp(g.Primary)
+	g.Primary.Kill()
+	nodes[1].put("more", "1")
+	for _, g := range nodes {
+		g.sees("a", "all", "b", "c", "more")
+		for _, subject := range []string{"a", "b", "c", "all"} {
+			if g.told("-"+subject) > 0 || g.told("+"+subject) > 1 {
+				t.Errorf("saw %v", g.log)
+			}
+		}
+	}
+	if n := g.Replica.Do("HGET", "p:presence:acme:chat:lobby", "s:all"); n != "3" {
+		t.Errorf("counted %s times", n)
+	}
+}
