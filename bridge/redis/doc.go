@@ -44,6 +44,21 @@
 // bring a probe that the node publishes every two seconds. And each quiet room is compared
 // every Config.Check.
 //
+// # Sessions and presence
+//
+// Leases and Presence use the same caller and listeners. A session's hash says who holds
+// it; one script claims it, one prolongs what a node holds, and who loses one is told by a
+// message on its node's channel and, for certain, when it renews. One that was ended is
+// remembered for 30 s, so that no late renewal brings it back.
+//
+// Presence is a hall for each topic: counts by subject, and whom each node has; hall.lua
+// says how it is kept. Scripts take one node's change in, read a page, and take a dead node
+// out. Each checks what it can see against what is counted, and begins the hall anew where
+// a part is missing; who has the mark of another epoch, or is told so, tells all that it
+// has. Changes come on a channel beside that of the events, so that rooms of kinds without
+// presence hear nothing of it and a lost change means nothing for events. tenure and
+// lookout (both pure) are a node's lease and what it may conclude from another's.
+//
 // # The machine
 //
 // It says how well events reach other nodes, from what happens to links and commands:
@@ -64,7 +79,9 @@
 // after an outage one of 256 events until it is answered. What waits for a listener: 8,192
 // messages and 8 MiB, then the link is not read; 65,536 things asked for, then
 // subscriptions are refused. Comparisons: 64 under way for each listener. A page: 4,096
-// events and 4 MiB. Who waits for commands of others: 16,384.
+// events and 4 MiB. Who waits for commands of others: 16,384. One call changes 512 subjects
+// and 64 KiB, takes out 512 of a dead node, or prolongs 512 leases; 32 looks at halls, and
+// sweeps of dead nodes, are under way for each listener, a thousand looks a second.
 //
 // # In Redis
 //
@@ -79,6 +96,7 @@
 // # Goroutines
 //
 // Each ends with Close: two callers and their watch, two listeners, the pulse; for each
-// server a keeper, and a writer for its link; in a cluster the scout. Timers of attempts
+// server a keeper, and a writer for its link; in a cluster the scout. With a Presence one
+// more, until that is closed. Timers of attempts
 // run on none of these.
 package redis
