@@ -184,3 +184,41 @@ func heapBytes() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// leavingWatcher ends its watch when it hears of a change.
+type leavingWatcher struct {
+	p     *Presence
+	topic codec.Topic
+	heard int
+	stays bool
+}
+
+func (w *leavingWatcher) Anew() {}
+
+func (w *leavingWatcher) Changed(bridge.PresenceChange) {
+	if w.heard++; !w.stays {
+		w.p.Unwatch(w.topic, w)
+	}
+}
+
+// A change is brought to all who watched when it was made, though some leave meanwhile.
+func TestPresenceWatcherThatLeavesWhileOthersAreTold(t *testing.T) {
+	p := NewPresence()
+	defer p.Close()
+	topic := codec.Topic{Tenant: "acme", Room: "chat:1"}
+	var all []*leavingWatcher
+	for _, stays := range []bool{false, true, false, true} {
+		w := &leavingWatcher{p: p, topic: topic, stays: stays}
+		all = append(all, w)
+		p.Watch(topic, w)
+	}
+	for n := range 2 {
+		u := bridge.PresenceUpdate{Put: []codec.Member{{Subject: fmt.Sprint(n)}}}
+		p.Change(topic, uint64(n+1), u, func(bridge.Mark, *codec.Error) {})
+	}
+	for i, w := range all {
+		if want := map[bool]int{false: 1, true: 2}[w.stays]; w.heard != want {
+			t.Errorf("watcher %d hears %d changes, want %d", i, w.heard, want)
+		}
+	}
+}
