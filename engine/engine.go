@@ -233,9 +233,13 @@ func (e *Engine) newTenant(name string) *node {
 	n.rates.Set(limited(limits.SessionRate))
 	n.rates.SetAll(limited(limits.Rate))
 	n.sessions = session.NewEnv(session.Env{
-		Node: e.cfg.Node, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Rates: &n.rates, Out: e.out, Lanes: &e.sessionLanes,
-		Kinds: &e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Commands: e.commands(n.Flow()), Presence: e.presence, Reach: &e.reach, Leaving: &e.leaving, Faults: &e.counts.faults, Sealer: e.leases.sealer, Logger: e.cfg.Logger,
-		Timing: e.timing.sessions, Trace: e.tracing.follower(),
+		Node: e.cfg.Node, Logger: e.cfg.Logger,
+		Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Rates: &n.rates,
+		Out: e.out, Lanes: &e.sessionLanes,
+		Kinds: &e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.presence,
+		Commands: e.commands(n.Flow()), Sealer: e.leases.sealer,
+		Reach: &e.reach, Leaving: &e.leaving,
+		Faults: &e.counts.faults, Timing: e.timing.sessions, Trace: e.tracing.follower(),
 		Limits: session.Limits{
 			Ping: e.cfg.Limits.Ping, Pong: e.cfg.Limits.PongTimeout, WriteTimeout: e.cfg.Limits.WriteTimeout,
 			ResumeTTL: e.cfg.Limits.ResumeTTL, MaxRooms: e.cfg.Limits.SessionMaxRooms,

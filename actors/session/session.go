@@ -57,29 +57,36 @@ type Limits struct {
 
 // Env is what the sessions of one tenant share. Immutable; NewEnv makes it.
 type Env struct {
-	Node     string
-	Pool     *scheduler.Pool
-	Wheel    *scheduler.Wheel
-	Tenant   *scheduler.Tenant
-	Queue    *backpressure.Account // of the tenant's queues
-	Frames   *backpressure.Account // what of it frames to clients may fill
-	Rates    *Rates                // of what the tenant's clients ask for
-	Out      *mailbox.OutboundConfig
-	Lanes    *mailbox.LanePool
+	Node   string
+	Limits Limits
+	Logger *slog.Logger
+
+	// what runs them, and what they are charged to
+	Pool   *scheduler.Pool
+	Wheel  *scheduler.Wheel
+	Tenant *scheduler.Tenant
+	Queue  *backpressure.Account // of the tenant's queues
+	Frames *backpressure.Account // what of it frames to clients may fill
+	Rates  *Rates                // of what the tenant's clients ask for
+	Out    *mailbox.OutboundConfig
+	Lanes  *mailbox.LanePool
+
+	// what they ask
 	Kinds    *message.Declared
 	Coalesce *message.Coalescer
 	Rooms    Rooms
 	Broker   bridge.Broker
-	Commands func(*message.Command) *codec.Error // the tenant's own; nil: it has none
 	Presence bridge.Presence
-	Sealer   *auth.Sealer // of resume tokens
-	Reach    *Reach
-	Leaving  *Leaving
-	Faults   *message.Refusals // counts frames that are refused for what they are
-	Limits   Limits
-	Logger   *slog.Logger
-	// Timing is told how long sessions' messages wait; nil: nobody asks.
-	Timing mailbox.Timing
+	Commands func(*message.Command) *codec.Error // the tenant's own; nil: it has none
+	Sealer   *auth.Sealer                        // of resume tokens
+
+	// what the engine says of itself
+	Reach   *Reach
+	Leaving *Leaving
+
+	// what is measured
+	Faults *message.Refusals // counts frames that are refused for what they are
+	Timing mailbox.Timing    // is told how long sessions' messages wait; nil: nobody asks
 	// Trace begins to follow a publish, or not (nil). Nil: none is followed.
 	Trace func(*message.Publish) message.Trace
 
