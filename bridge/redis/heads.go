@@ -31,7 +31,13 @@ func (b *Bridge) learn(name codec.Topic, p codec.Position) {
 		return
 	}
 	h.known = p
-	if !h.listed && !h.delivered.IsZero() && beyond(p, h.delivered) {
+	l.suspect(h)
+}
+
+// suspect sees to it that what is known of a topic and was not brought is missed in
+// time. Under mu.
+func (l *listener) suspect(h *head) {
+	if !h.listed && !h.delivered.IsZero() && beyond(h.known, h.delivered) {
 		h.listed, h.since = true, time.Now()
 		l.suspects = append(l.suspects, h)
 	}
@@ -58,6 +64,7 @@ func (l *listener) brought(t *topic, p codec.Position) {
 	if h.known.Epoch != p.Epoch || h.known.Offset < p.Offset {
 		h.known = p
 	}
+	l.suspect(h) // more may have been learned before there was a place to begin from
 }
 
 // missing takes out what was learned too long ago and has not come.
