@@ -27,8 +27,9 @@ type Conn interface {
 	// Write sends b, which is any number of whole frames, without blocking.
 	//
 	// done: the socket took all of it. Not done: the connection has copied the rest
-	// and is parked; it writes the rest by itself, within the write timeout, then
-	// calls the ready function once, and until then Write must not be called.
+	// and is parked; it writes the rest by itself, for as long as the peer makes place
+	// within each write timeout, then calls the ready function once, and until then
+	// Write must not be called.
 	// err: the connection takes no more writes, now or ever (ErrClosed, ErrStuck or
 	// the socket's own fault), and ready is not called for this write.
 	Write(b []byte) (done bool, err error)

@@ -95,6 +95,7 @@ const (
 	finishing                      // close when empty; pushes are refused
 	readied                        // the socket had place again before Write had returned
 	ended                          // nothing more goes out
+	took                           // what was parked has gone out, and nobody was told yet
 )
 
 type outLanes struct {
@@ -169,6 +170,16 @@ func (o *Outbound) Sent() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.sent
+}
+
+// Took reports whether the peer has taken, since it was last asked, what was parked.
+// Such a peer lives, however late its pongs are behind all that it has not read yet.
+func (o *Outbound) Took() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	yes := o.state.has(took)
+	o.state &^= took
+	return yes
 }
 
 // Waiting is how many bytes wait for the socket, without what it has taken.

@@ -271,6 +271,7 @@ func (o *Outbound) ready(err error) {
 		o.mu.Unlock()
 		return
 	}
+	o.state |= took
 	if !o.state.has(parked) {
 		o.state |= readied
 		o.mu.Unlock()

@@ -384,6 +384,9 @@ func (s *Session) tick() {
 			until(s.told + int64(tellEvery))
 		}
 		in := s.in.Load()
+		if s.out.Took() {
+			in = now // it reads, though slowly
+		}
 		what, wait := s.live.check(&s.cfg.Limits, now, in, s.out.Sent())
 		switch what {
 		case giveUp:

@@ -21,12 +21,24 @@ type rawWriter struct {
 	errno syscall.Errno
 }
 
+const (
+	// unsent is how much the kernel takes of what it cannot send yet, one drain's
+	// worth. By default it takes megabytes: a slow peer's pongs are as late, nothing of
+	// it can be coalesced or shed any more, and there is place again only when a third
+	// of it has gone out, which looks like a peer that reads nothing.
+	unsent = 64 << 10
+	// notSentLowat is TCP_NOTSENT_LOWAT, which package syscall does not name.
+	notSentLowat = 25
+)
+
 // newRawWriter returns nil for connections that are no sockets of package net.
 func newRawWriter(c net.Conn) *rawWriter {
 	var sc syscall.Conn
+	var tcp bool
 	switch c := c.(type) {
 	case *net.TCPConn:
 		sc = c
+		tcp = true
 	case *net.UnixConn:
 		sc = c
 	default:
@@ -35,6 +47,12 @@ func newRawWriter(c net.Conn) *rawWriter {
 	raw, err := sc.SyscallConn()
 	if err != nil {
 		return nil // closed: the blocking way will say so
+	}
+	if tcp {
+		// A kernel that refuses takes more, as it would without being asked.
+		_ = raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat, unsent)
+		})
 	}
 	w := &rawWriter{raw: raw}
 	w.try = w.tryOnce

@@ -2,7 +2,9 @@ package ws
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -78,16 +80,14 @@ func (s *socket) prepare(b []byte) (*leftover, error) {
 	return &leftover{*sealed, sealed}, nil
 }
 
-// finish writes what is left and waits for the socket, no longer than timeout. It
-// leaves no deadline behind, which would fail later attempts.
+// finish writes what is left and waits for the socket, no longer than timeout for
+// each time that it takes some. It leaves no deadline behind, which would fail later
+// attempts.
 func (s *socket) finish(rest *leftover, timeout time.Duration) error {
 	if rest == nil {
 		return nil
 	}
-	if err := s.bottom.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
-	_, err := s.bottom.Write(rest.b)
+	err := s.finishBytes(rest.b, timeout)
 	if rest.pooled != nil {
 		records.put(rest.pooled)
 	}
@@ -95,6 +95,19 @@ func (s *socket) finish(rest *leftover, timeout time.Duration) error {
 		return err
 	}
 	return s.bottom.SetWriteDeadline(time.Time{})
+}
+
+func (s *socket) finishBytes(b []byte, timeout time.Duration) error {
+	for {
+		if err := s.bottom.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+			return err
+		}
+		n, err := s.bottom.Write(b)
+		// A foreign connection may be broken by a deadline, as TLS is.
+		if b = b[n:]; n == 0 || s.raw == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
 }
 
 // cut closes the socket. It is for anyone at any time, and idempotent.
