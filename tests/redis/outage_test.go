@@ -228,6 +228,28 @@ func TestB072_AFrozenServerIsNoticedAndDeliveryGoesOn(t *testing.T) {
 	}
 }
 
+// A link that stands and brings nothing is found out by what the node itself publishes.
+func TestALinkThatBringsNothingIsReplaced(t *testing.T) {
+	s := server.Start(t)
+	p := server.NewProxy(t, s.Address())
+	a, b := node(t, s.Address()), node(t, p.Address())
+	f := follow(t, b, room)
+	fill(t, a, room, 1)
+	reach(t, f, 1)
+	p.Hold(true)
+	until(t, b, bridge.Down)
+	if why := b.Health().Why; why != "what is published does not arrive" {
+		t.Errorf("down for %q", why)
+	}
+	fill(t, a, room, 2)
+	p.Hold(false)
+	whole(t, f, 0, 3)
+	until(t, b, bridge.Up)
+	if b.Counters().ProbesMissed.Load() == 0 {
+		t.Error("no probe was missed")
+	}
+}
+
 // https://github.com/StackExchange/StackExchange.Redis/issues/517
 func TestB061_ASecondCutInTheMiddleOfSubscribingAnew(t *testing.T) {
 	s := server.Start(t)

@@ -87,8 +87,8 @@ func (c *pair) close() {
 	_ = c.server.Close()
 }
 
-// Hold keeps back all replies, as if whoever reads them slept, until it is called with
-// false.
+// Hold keeps back all that comes on connections with subscriptions, as if whoever reads them
+// slept, until it is called with false.
 func (p *Proxy) Hold(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,6 +172,9 @@ func (p *Proxy) replies(c *pair) {
 		n, err := c.server.Read(buffer)
 		p.mu.Lock()
 		deaf, lost, hold := c.deaf, p.lost, p.hold
+		if !c.pubsub {
+			hold = nil
+		}
 		p.mu.Unlock()
 		if hold != nil {
 			<-hold
