@@ -293,3 +293,32 @@ func TestB150_SessionsCountByTheMonotonicClock(t *testing.T) {
 		t.Errorf("now is %d", now)
 	}
 }
+
+// Where the node has too many detached sessions it is the tenant with most of them that
+// loses its oldest, however few the others have and however old theirs are.
+func TestTooManyDetachedSessionsAreTheLargestTenants(t *testing.T) {
+	const others, large = 20, 5
+	rs := newRecords(time.Minute, others+large-1)
+	detach := func(tenant, id string) *record {
+		r := recordOf(tenant, id, 1)
+		rs.add(r, 0)
+		rs.detach(r, 0, 100)
+		return r
+	}
+	var all []*record
+	for i := range others {
+		all = append(all, detach(fmt.Sprint("t", i), fmt.Sprint("s", i)))
+	}
+	oldest := detach("large", "l0")
+	for i := range large - 1 {
+		all = append(all, detach("large", fmt.Sprint("l", i+1)))
+	}
+	for _, r := range all {
+		if r.state != recordDetached {
+			t.Errorf("%+v is ended", r.lease)
+		}
+	}
+	if oldest.state != recordOver {
+		t.Error("the oldest of the largest is not ended")
+	}
+}
