@@ -65,7 +65,7 @@ func NewPresence(b *Bridge) *Presence {
 		ended:   make(chan struct{}),
 	}
 	for _, l := range b.listeners {
-		p.wings = append(p.wings, &wing{presence: p, listener: l, halls: make(map[codec.Topic]*hall), holding: make(map[*hall]struct{})})
+		p.wings = append(p.wings, &wing{presence: p, listener: l, halls: make(map[codec.Topic]*hall), holding: make(map[*hall]time.Time)})
 	}
 	p.stop = b.Watch(p.health)
 	ctx, cancel := context.WithCancel(b.ctx)
@@ -216,7 +216,7 @@ func (p *Presence) run(ctx context.Context) {
 	defer close(p.ended)
 	defer func() { // nobody is held up any more
 		for _, w := range p.wings {
-			w.listener.post(true, w.release)
+			w.listener.post(true, func() { w.release(time.Now()) })
 		}
 	}()
 	every := min(max(p.tenure.life/15, 10*time.Millisecond), time.Second)

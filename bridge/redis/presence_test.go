@@ -9,6 +9,7 @@ import (
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/bridgetest"
 	"github.com/yaza-dev/pulse/bridge/redis"
+	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/tests/redis/server"
 )
 
@@ -412,5 +413,73 @@ func TestFailoverMakesNobodyLeave(t *testing.T) {
 	}
 	if n := g.Replica.Do("HGET", "p:presence:acme:chat:lobby", "s:all"); n != "3" {
 		t.Errorf("counted %s times", n)
+	}
+}
+
+// A server that takes subscriptions and calls, and answers none, holds nobody up for
+// longer than a reply may take; and closing answers everybody.
+func TestPresenceOfAServerThatDoesNotAnswer(t *testing.T) {
+	s := server.Start(t)
+	p, b := present(t, s.Address(), "a")
+	s.Pause()
+	defer s.Resume()
+	p.Watch(lobby, &ledger{there: map[string]string{}})
+	answers := make(chan *codec.Error, 2)
+	ask := func() {
+		p.Change(lobby, 1, bridge.PresenceUpdate{}, func(_ bridge.Mark, err *codec.Error) { answers <- err })
+		p.List(lobby, "", 1, func(_ bridge.MemberPage, err *codec.Error) { answers <- err })
+	}
+	refused := func() {
+		t.Helper()
+		for range 2 {
+			select {
+			case err := <-answers:
+				if err == nil || err.Code != codec.CodeUnavailable {
+					t.Errorf("answered with %v", err)
+				}
+			case <-time.After(15 * time.Second):
+				t.Fatal("not answered")
+			}
+		}
+	}
+	ask()
+	refused()
+	ask()
+	b.Close() // before p
+	refused()
+}
+
+// A server without memory takes nobody in, and lets everybody go.
+func TestPresenceOfAServerWithoutMemory(t *testing.T) {
+	s := server.Start(t)
+	p, _ := present(t, s.Address(), "a")
+	change := func(generation uint64, u bridge.PresenceUpdate) *codec.Error {
+		answer := make(chan *codec.Error, 1)
+		p.Change(lobby, generation, u, func(_ bridge.Mark, err *codec.Error) { answer <- err })
+		return <-answer
+	}
+	if err := change(1, bridge.PresenceUpdate{Put: []codec.Member{member("x", "1"), member("y", "1")}}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := listed(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Do("CONFIG", "SET", "maxmemory", "1mb")
+	if err := change(2, bridge.PresenceUpdate{Put: []codec.Member{member("z", "1")}}); err == nil || err.Code != codec.CodeQuotaExceeded {
+		t.Errorf("a join: %v", err)
+	}
+	// Whoever is refused is a sign that something is wrong with the server, so that calls
+	// may fail for a moment.
+	generation := uint64(3)
+	until(t, func() string { return "a leave is refused" }, func() bool {
+		generation++
+		return change(generation, bridge.PresenceUpdate{Remove: []string{"x"}}) == nil
+	})
+	s.Do("CONFIG", "SET", "maxmemory", "0")
+	after, err := listed(p)
+	want := bridge.Mark{Epoch: before.Mark.Epoch, Seq: before.Mark.Seq + 1}
+	if err != nil || after.Count != 1 || after.Members[0].Subject != "y" || after.Mark != want {
+		t.Errorf("listed %+v, %v, after %+v", after, err, before)
 	}
 }

@@ -35,7 +35,7 @@ type wing struct {
 	quiet   backpressure.Ring[*hall]
 	errands backpressure.Ring[errand] // one look at most, and one for each dead node, of a hall
 	flying  int                       // errands under way
-	holding map[*hall]struct{}        // those with calls held
+	holding map[*hall]time.Time       // those with calls held, and since when
 	closed  bool
 }
 
@@ -50,17 +50,19 @@ type errand struct {
 // confirmation is under way waits for that, so that the watcher hears of it.
 func (w *wing) inOrder(topic codec.Topic, do func()) {
 	if h := w.halls[topic]; h != nil && h.expects() {
-		h.held = append(h.held, do)
-		w.holding[h] = struct{}{}
+		if h.held = append(h.held, do); len(h.held) == 1 {
+			w.holding[h] = time.Now()
+		}
 		return
 	}
 	do()
 }
 
-// release does what was held for confirmations that are not under way any more.
-func (w *wing) release() {
-	for h := range w.holding {
-		if !h.expects() || w.presence.bridge.ctx.Err() != nil {
+// release does what was held for confirmations that are not under way any more, or
+// take longer than a reply may.
+func (w *wing) release(now time.Time) {
+	for h, since := range w.holding {
+		if !h.expects() || now.Sub(since) >= replyTimeout || w.presence.bridge.ctx.Err() != nil {
 			h.release()
 		}
 	}
@@ -308,7 +310,7 @@ func (w *wing) bury(node string) {
 
 // tick has the halls looked at that nobody has for the time of a check.
 func (w *wing) tick(now time.Time, every time.Duration) {
-	w.release()
+	w.release(now)
 	most := max(1, int(touchRate*every/time.Second))
 	for n := 0; n < most && w.quiet.Len() > 0; n++ {
 		h := *w.quiet.Front()

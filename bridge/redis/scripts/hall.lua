@@ -197,12 +197,11 @@ local function take(h, id, subject, v)
 end
 
 -- publish tells all nodes what changed here, by a change of node id or, if gone,
--- since it is dead.
+-- since it is dead. What it counts is written by enter.
 local function publish(h, word, channel, id, gone)
   local prev = h.q
   if #h.frame > 0 then
     h.q = h.q + 1
-    redis.call('HSET', KEYS[1], 'q', int(h.q))
   elseif not gone then
     return
   end
