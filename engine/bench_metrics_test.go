@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ func BenchmarkMeasuredFanOut(b *testing.B) {
 }
 
 func measuredFanOut(b *testing.B, inFlight int) {
-	const n, events = 1000, 200
-	run := func(measured bool) func() float64 {
+	const n = 1000
+	events := 400 * inFlight // some tenths of a second: processor time is counted in ticks
+	run := func(measured bool) func() (ns, allocs float64) {
 		cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}}
 		if measured {
 			cfg.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader()))
@@ -41,10 +43,11 @@ func measuredFanOut(b *testing.B, inFlight int) {
 		b.Cleanup(func() { _ = e.Close(context.Background()) })
 		members(b, e, n, "chat:1", new(atomic.Int64))
 		data, _ := codec.NewData("0123456789012345678901234567890123456789012345678901234567890123")
-		return func() float64 {
+		return func() (ns, allocs float64) {
+			made := mallocs()
 			before := userTime()
 			var left atomic.Int64
-			left.Store(events)
+			left.Store(int64(events))
 			var wg sync.WaitGroup
 			for range inFlight {
 				wg.Go(func() {
@@ -57,28 +60,39 @@ func measuredFanOut(b *testing.B, inFlight int) {
 			}
 			wg.Wait()
 			time.Sleep(2 * time.Millisecond) // what is still being written is the first's
-			return float64(userTime()-before) / (events * n)
+			return float64(userTime()-before) / float64(events*n), float64(mallocs()-made) / float64(events)
 		}
 	}
 	off, on := run(false), run(true)
 	off()
 	on()
 	b.ResetTimer()
-	var ratios, offs, ons []float64
+	var ratios, offs, ons, offAllocs, onAllocs []float64
 	for i := 0; i < max(b.N, 20); i++ {
-		var x, y float64
+		var x, y, p, q float64
 		if i%2 == 0 {
-			x, y = off(), on()
+			x, p = off()
+			y, q = on()
 		} else {
-			y, x = on(), off()
+			y, q = on()
+			x, p = off()
 		}
 		ratios, offs, ons = append(ratios, y/x), append(offs, x), append(ons, y)
+		offAllocs, onAllocs = append(offAllocs, p), append(onAllocs, q)
 	}
 	middle := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
 	b.ReportMetric(middle(offs), "off-ns/delivery")
 	b.ReportMetric(middle(ons), "on-ns/delivery")
 	b.ReportMetric(middle(ratios), "ratio")
+	b.ReportMetric(middle(offAllocs), "off-allocs/event")
+	b.ReportMetric(middle(onAllocs), "on-allocs/event")
 	b.ReportMetric(0, "ns/op")
+}
+
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
 
 // BenchmarkScrape is one reading of everything, with 10,000 sessions in 10,000 rooms.
