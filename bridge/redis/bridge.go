@@ -92,7 +92,7 @@ func New(config Config) (*Bridge, error) {
 	if cluster, ok := b.client.(*goredis.ClusterClient); ok {
 		b.running.Go(func() { b.scout(cluster) })
 	} else {
-		b.startKeeper("")
+		b.startKeepers("")
 	}
 	b.running.Go(b.pulse)
 	return b, nil

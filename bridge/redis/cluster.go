@@ -109,11 +109,13 @@ func (b *Bridge) settleOn(t *topology) (changed bool) {
 	for _, l := range b.listeners {
 		l.post(true, l.remap) // before there are links that could think they had nothing to carry
 	}
+	var anew []string
 	for shard := range t.tags {
 		if b.keepers[shard] == nil {
-			b.startKeeper(shard)
+			anew = append(anew, shard)
 		}
 	}
+	b.startKeepers(anew...)
 	for _, shard := range slices.Collect(maps.Keys(b.keepers)) {
 		if _, there := t.tags[shard]; !there {
 			b.keepers[shard]()
@@ -124,12 +126,19 @@ func (b *Bridge) settleOn(t *topology) (changed bool) {
 	return true
 }
 
-// startKeeper is New's and then the scout's.
-func (b *Bridge) startKeeper(shard string) {
-	ctx, cancel := context.WithCancel(b.ctx)
-	b.keepers[shard] = cancel
-	b.judge(func(m *machine, now time.Time) { m.added(shard, now) })
-	b.running.Go(func() { b.keep(ctx, shard) })
+// startKeepers is New's and then the scout's. The machine knows of all of them before one
+// of them could be all there is.
+func (b *Bridge) startKeepers(shards ...string) {
+	b.judge(func(m *machine, now time.Time) {
+		for _, shard := range shards {
+			m.added(shard, now)
+		}
+	})
+	for _, shard := range shards {
+		ctx, cancel := context.WithCancel(b.ctx)
+		b.keepers[shard] = cancel
+		b.running.Go(func() { b.keep(ctx, shard) })
+	}
 }
 
 // remap moves channels to the links that carry them now.
