@@ -1,10 +1,12 @@
 # Thin names for the commands that do the work.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT      := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
-.PHONY: dev test bench lint build
+.PHONY: dev test bench lint build reproduce sbom vuln
 
 dev: ## one node with a demo page; needs Go only
 	go run ./cmd/pulse-node dev
@@ -22,5 +24,18 @@ lint: ## format, vet, static checks, import rules
 	go run $(STATICCHECK) ./...
 	go test ./tests/arch
 
+# Static, without paths of this machine, without a time: the same source makes the same file.
 build: ## bin/pulse-node
-	go build -trimpath -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/pulse-node ./cmd/pulse-node
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/pulse-node ./cmd/pulse-node
+
+reproduce: ## builds in a second place too, and compares
+	$(MAKE) build
+	@rm -rf bin/again && mkdir -p bin/again && git archive HEAD | tar -x -C bin/again
+	$(MAKE) -C bin/again build VERSION=$(VERSION) COMMIT=$(COMMIT)
+	cmp bin/pulse-node bin/again/bin/pulse-node && rm -rf bin/again
+
+sbom: build ## bin/pulse-node.cdx.json: what is in the program
+	go run $(CYCLONEDX) app -json -licenses=false -main cmd/pulse-node -output bin/pulse-node.cdx.json .
+
+vuln: ## known vulnerabilities that the program can reach; asks vuln.go.dev
+	go run $(GOVULNCHECK) ./...

@@ -32,7 +32,7 @@ func golden(t *testing.T, name, text string) {
 
 // What the program says of itself, and how it exits after it.
 func TestGoldenHelp(t *testing.T) {
-	for _, command := range []string{"", "config", "config schema", "dev", "publish", "serve", "tail", "token", "version"} {
+	for _, command := range []string{"", "config", "config schema", "dev", "health", "publish", "serve", "tail", "token", "version"} {
 		t.Run(command, func(t *testing.T) {
 			code, out, errs := runOnce(t, nil, append(strings.Fields(command), "--help")...)
 			if code != exitOK || errs != "" {
