@@ -14,6 +14,7 @@ import (
 // Leases and presence in a cluster, by the same rules: each session and each topic
 // lies in one partition, and calls are shared out by it.
 func TestLeasesAndPresenceInACluster(t *testing.T) {
+	t.Parallel()
 	g := server.StartCluster(t, false)
 	onCluster := func(c *redis.Config) { c.Addresses, c.Mode = g.Addresses(), redis.Cluster }
 	flush := func() {
@@ -23,7 +24,7 @@ func TestLeasesAndPresenceInACluster(t *testing.T) {
 	}
 	t.Run("leases", func(t *testing.T) {
 		bridgetest.TestLeases(t, func(t *testing.T, o bridgetest.Options) bridgetest.LeaseTrial {
-			o.Clock.Real(25 * time.Millisecond)
+			o.Clock.Real(40 * time.Millisecond)
 			flush()
 			return bridgetest.LeaseTrial{
 				A: redis.NewLeases(open(t, "", onCluster, node("a", "l:"))), B: redis.NewLeases(open(t, "", onCluster, node("b", "l:"))),

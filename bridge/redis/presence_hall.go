@@ -108,7 +108,7 @@ func (h *hall) anew() {
 	}
 }
 
-// expects: the channel's first confirmation is under way.
+// expects: a confirmation of the channel is under way.
 func (h *hall) expects() bool { return !h.attached && !h.gone && h.channel.waiting }
 
 // release does what was held.

@@ -21,7 +21,7 @@ func TestPresence(t *testing.T) {
 }
 
 // lease is how long nodes live that are not heard of, in tests of that.
-const lease = 600 * time.Millisecond
+const lease = time.Second
 
 func leased(d time.Duration) func(*redis.Config) { return func(c *redis.Config) { c.Lease = d } }
 
@@ -118,6 +118,7 @@ func TestPresenceDataIsTheMostRecentOfAllNodes(t *testing.T) {
 // Who was on a node that died leaves once, for everybody; who is on another node too
 // stays.
 func TestMembersOfADeadNodeLeaveOnce(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	pa, _ := present(t, s.Address(), "a", leased(lease))
 	pb, _ := present(t, s.Address(), "b", leased(lease))
@@ -150,6 +151,7 @@ func TestMembersOfADeadNodeLeaveOnce(t *testing.T) {
 
 // More than one call takes out.
 func TestDeadNodeWithManyMembers(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	pa, _ := present(t, s.Address(), "a", leased(lease))
 	pc, dying := present(t, s.Address(), "c", leased(lease))
@@ -251,6 +253,7 @@ func TestB144_RestartingServerMakesNobodyLeave(t *testing.T) {
 // A node that could not renew its lease goes on by another name: its members come
 // back, the old name's leave, and nothing of it stays.
 func TestNodeThatWasCutOffTakesANewName(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	proxy := server.NewProxy(t, s.Address())
 	pa, _ := present(t, s.Address(), "a", leased(lease))
@@ -279,6 +282,7 @@ func TestNodeThatWasCutOffTakesANewName(t *testing.T) {
 // So does one whom nobody has missed, before it says anything by the old name: what is
 // left of that goes, and nobody leaves.
 func TestNodeThatWasCutOffAlone(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	proxy := server.NewProxy(t, s.Address())
 	p, cut := present(t, proxy.Address(), "b", leased(lease))
@@ -302,7 +306,8 @@ func TestNodeThatWasCutOffAlone(t *testing.T) {
 // Where the server has forgotten this node, it may have forgotten the others too:
 // nobody is dead until a lease later.
 func TestNobodyIsDeadForALeaseAfterALoss(t *testing.T) {
-	const lease = 3 * lease
+	t.Parallel()
+	const lease = 2 * lease
 	s := server.Start(t)
 	pa, _ := present(t, s.Address(), "a", leased(lease))
 	pb, _ := present(t, s.Address(), "b", leased(time.Hour))
@@ -322,6 +327,7 @@ func TestNobodyIsDeadForALeaseAfterALoss(t *testing.T) {
 // A node that others have declared dead hears of it when it next says something, and
 // goes on by another name.
 func TestNodeThatIsTakenForDeadTakesANewName(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	pa, _ := present(t, s.Address(), "a", leased(lease))
 	pb, _ := present(t, s.Address(), "b", leased(time.Hour), checked(100*time.Millisecond))
@@ -388,6 +394,7 @@ func TestPresenceKeysLiveForADay(t *testing.T) {
 // A replica that takes over, and may lack the last changes, makes nobody leave, and is
 // told what it lacks.
 func TestFailoverMakesNobodyLeave(t *testing.T) {
+	t.Parallel()
 	g := server.StartSentinels(t)
 	bySentinel := func(c *redis.Config) {
 		c.Addresses, c.Mode, c.MasterName = g.Addresses, redis.Sentinel, server.MasterName
@@ -419,6 +426,7 @@ func TestFailoverMakesNobodyLeave(t *testing.T) {
 // A server that takes subscriptions and calls, and answers none, holds nobody up for
 // longer than a reply may take; and closing answers everybody.
 func TestPresenceOfAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p, b := present(t, s.Address(), "a")
 	s.Pause()
