@@ -18,10 +18,19 @@ type redisBridge struct {
 
 // newRedis starts the bridge that is configured. Redis need not be there.
 func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
-	r := c.Bridge.Redis
-	if len(r.Addresses) == 0 {
+	if len(c.Bridge.Redis.Addresses) == 0 {
 		return nil, nil
 	}
+	bridge, err := redis.New(redisConfig(c, log))
+	if err != nil {
+		return nil, err
+	}
+	return &redisBridge{bridge, redis.NewLeases(bridge), redis.NewPresence(bridge)}, nil
+}
+
+// redisConfig is the one place where the configuration becomes the bridge's.
+func redisConfig(c *config.Config, log *slog.Logger) redis.Config {
+	r := c.Bridge.Redis
 	cfg := redis.Config{
 		Addresses: r.Addresses, MasterName: r.MasterName, Username: r.Username, Password: c.RedisPassword,
 		KeyPrefix: r.KeyPrefix, ChannelPrefix: r.ChannelPrefix,
@@ -40,11 +49,7 @@ func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
 	if r.TLS {
 		cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	bridge, err := redis.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &redisBridge{bridge, redis.NewLeases(bridge), redis.NewPresence(bridge)}, nil
+	return cfg
 }
 
 // give makes it the engine's.
