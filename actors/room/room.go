@@ -330,7 +330,9 @@ func (r *Room) foreign(events []*codec.Event) {
 func (r *Room) subscribed(head codec.Position, err *codec.Error) {
 	if err != nil {
 		if r.phase == starting {
-			r.unknown = message.Unavailable(codec.ScopeNode)
+			if r.unknown = message.Unavailable(codec.ScopeNode); err.Code == codec.CodeQuotaExceeded {
+				r.unknown = err // one new room too many, and not the bridge's state
+			}
 		}
 		delay, _ := r.subscribe.Next(time.Now())
 		r.cfg.Wheel.Set(&r.retryTimer, delay)
