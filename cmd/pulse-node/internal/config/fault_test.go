@@ -110,21 +110,22 @@ func TestFaults(t *testing.T) {
 		{"the control lane", kind("events: { a: { lane: control } }"), "rooms.chat.events.a.lane", "interactive, bulk, lossy"},
 
 		{"Redis without a deployment key", "bridge: { redis: { addresses: ['127.0.0.1:6379'] } }", "deployment_key_file", "every node"},
-		{"an address that is none", "bridge: { redis: { addresses: ['127.0.0.1'] } }", "bridge.redis.addresses[0]", "host:port"},
-		{"sentinel without a name", "bridge: { redis: { addresses: ['127.0.0.1:6379'], mode: sentinel } }", "bridge.redis.master_name", "sentinel"},
-		{"a name without sentinel", "bridge: { redis: { addresses: ['127.0.0.1:6379'], master_name: m } }", "bridge.redis.master_name", "sentinel"},
+		{"an address that is none", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1'] } }", "bridge.redis.addresses[0]", "host:port"},
+		{"sentinel without a name", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], mode: sentinel } }", "bridge.redis.master_name", "sentinel"},
+		{"a name without sentinel", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], master_name: m } }", "bridge.redis.master_name", "sentinel"},
 		{"a prefix that is a hash tag", "bridge: { redis: { key_prefix: 'p{1}:' } }", "bridge.redis.key_prefix", "'{'"},
 		{"a channel prefix that is a hash tag", "bridge: { redis: { channel_prefix: '}' } }", "bridge.redis.channel_prefix", "'{'"},
-		{"a password that cannot be read", "bridge: { redis: { addresses: ['127.0.0.1:6379'], password_file: /nowhere } }", "bridge.redis.password_file", "no such file"},
+		{"a password that cannot be read", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], password_file: /nowhere } }", "bridge.redis.password_file", "no such file"},
 		{"a payload over the cap", "bridge: { redis: { payload_max: 5MiB } }", "bridge.redis.payload_max", "4MiB"},
 		{"API keys", "internal: { api_keys: [ { name: a } ] }", "internal.api_keys", "not in this build"},
 		{"without WebSocket", "transport: { websocket: false }", "transport.websocket", "not in this build"},
 		{"no limit of presence", kind("presence_limit: 0"), "rooms.chat.presence_limit", "0"},
 		{"a lease that is too short", "node: { lease: 1s }", "node.lease", "3s"},
 	}
+	deployment := write(t, "keys", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n")
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
-			_, err := load(t, tt.yaml, nil)
+			_, err := load(t, strings.Replace(tt.yaml, "$KEYS", deployment, 1), nil)
 			faults := faultsOf(t, err)
 			if len(faults) != 1 || faults[0].Key != tt.key || !strings.Contains(faults[0].Problem, tt.says) {
 				t.Errorf("%v\nwant one at %q that says %q", err, tt.key, tt.says)
