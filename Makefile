@@ -28,11 +28,12 @@ lint: ## format, vet, static checks, import rules
 build: ## bin/pulse-node
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/pulse-node ./cmd/pulse-node
 
-reproduce: ## builds in a second place too, and compares
-	$(MAKE) build
-	@rm -rf bin/again && mkdir -p bin/again && git archive HEAD | tar -x -C bin/again
-	$(MAKE) -C bin/again build VERSION=$(VERSION) COMMIT=$(COMMIT)
-	cmp bin/pulse-node bin/again/bin/pulse-node && rm -rf bin/again
+reproduce: ## builds HEAD in two places, and compares
+	@rm -rf bin/here bin/elsewhere && mkdir -p bin/here bin/elsewhere/deeper
+	for place in bin/here bin/elsewhere/deeper; do \
+		git archive HEAD | tar -x -C $$place && $(MAKE) -C $$place build VERSION=$(VERSION) COMMIT=$(COMMIT) || exit 1; done
+	cmp bin/here/bin/pulse-node bin/elsewhere/deeper/bin/pulse-node
+	@rm -rf bin/here bin/elsewhere
 
 sbom: build ## bin/pulse-node.cdx.json: what is in the program
 	go run $(CYCLONEDX) app -json -licenses=false -main cmd/pulse-node -output bin/pulse-node.cdx.json .
