@@ -41,7 +41,7 @@ func (e *Engine) drain(over time.Duration) {
 	for _, n := range e.all() {
 		n.Notice()
 	}
-	e.cfg.Logger.Info("draining", "sessions", e.sessions.Load(), "within", over)
+	e.cfg.Logger.Info("draining", "sessions", e.sessions.Load(), "within_ms", over.Milliseconds())
 	timer := time.NewTimer(over)
 	defer timer.Stop()
 	select {
