@@ -226,7 +226,8 @@ func TestCommandsEndWithTheirSession(t *testing.T) {
 			}
 			<-c.conn.Done()
 			bounded(t, 10*time.Second, "the command's context", func() { <-plain.Done() })
-			settled(t, "the session has ended", func() bool { return e.Health().Sessions == 1 })
+			// What is left: the tenant, the room and the other session.
+			settled(t, "the session's actor has ended", func() bool { return e.system.Live() == 3 })
 			close(release)
 			if r, _ := other.ask(`{"t":"publish","room":"desk:1","event":"message","data":1}`); r["ok"] == nil {
 				t.Errorf("%v", r)

@@ -229,6 +229,7 @@ func TestDisconnectIsClosed1000(t *testing.T) {
 	if _, err := n.Publish(t.Context(), engine.Event{Tenant: "acme", Room: "chat:1", Name: "message", Data: "last"}); err != nil {
 		t.Fatal(err)
 	}
+	enter(t, n, inJSON, "acme/carol", "chat:1") // a later turn of the room
 	if sessions, err := n.Disconnect(t.Context(), "acme", "alice"); sessions != 1 || err != nil {
 		t.Fatal(sessions, err)
 	}

@@ -26,7 +26,7 @@ func TestHandshakes(t *testing.T) {
 			{"0.1", "as it should be", request, 101},
 			{"0.2", "names without case, other tokens beside", with("Connection", "keep-alive, UPGRADE"), 101},
 			{"0.3", "upgrade in another case", with("Upgrade", "WebSocket"), 101},
-			{"0.4", "another method", strings.Replace(request, "GET", "POST", 1), 405},
+			{"0.4", "another method: no such endpoint", strings.Replace(request, "GET", "POST", 1), 404},
 			{"0.5", "HTTP/1.0", strings.Replace(request, "HTTP/1.1", "HTTP/1.0", 1), 400},
 			{"0.6", "no host", without("Host"), 400},
 			{"0.7", "no Connection", without("Connection"), 400},
