@@ -139,7 +139,7 @@ func (o *onlooker) take(f frame) {
 		switch {
 		case ok["epoch"] != nil:
 			o.begin(ok)
-		case ok != nil && len(ok) == 1 && ok["room"] != nil:
+		case len(ok) == 1 && ok["room"] != nil:
 			o.joined = false // left
 		}
 	case "left":

@@ -41,7 +41,7 @@ func told(t *testing.T, spans tracetest.SpanStubs) (list []string) {
 	for _, s := range spans {
 		line := s.Name
 		for _, kv := range s.Attributes {
-			line += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.Emit())
+			line += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.String())
 		}
 		list = append(list, line)
 		if s.Name == "publish" {

@@ -31,8 +31,7 @@ const (
 // it on this node tells them at once; for another node's the key is looked at, less
 // and less often.
 type attempts struct {
-	bridge  *Bridge
-	running sync.WaitGroup // looks that are due or under way
+	bridge *Bridge
 
 	mu sync.Mutex
 	// guarded by mu
