@@ -214,6 +214,15 @@ func (c *client) ask(doc string) (reply frame, before []frame) {
 	}
 }
 
+// swallow reads to the end, for who has to answer a close and wants to know nothing.
+func (c *client) swallow() {
+	for {
+		if _, err := c.conn.Recv(context.Background()); err != nil {
+			return
+		}
+	}
+}
+
 // closed waits for the end and returns its code.
 func (c *client) closed() uint16 {
 	c.t.Helper()

@@ -72,7 +72,7 @@ func TestPresenceEndsWithTheSession(t *testing.T) {
 					other.expect("a joins", "+a")
 					c.end(t, e, a)
 					time.Sleep(10 * time.Second)
-					go a.closed()
+					go a.swallow()
 					<-a.conn.Done()
 					other.expect("its connection has ended", c.told)
 					time.Sleep(45 * time.Second)

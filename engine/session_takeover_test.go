@@ -212,7 +212,7 @@ func TestCloseLeavesSessionsToBeResumed(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 			for _, c := range clients {
-				go c.closed()
+				go c.swallow()
 			}
 			if err := one.Close(context.Background()); err != nil {
 				t.Fatal(err)
@@ -235,7 +235,7 @@ func TestCloseDoesNotWaitForAStoreThatIsAway(t *testing.T) {
 		e := d.node(t, "one", f, nil)
 		c := join(t, e, "acme/alice")
 		f.set(true, false)
-		go c.closed()
+		go c.swallow()
 		began := time.Now()
 		e.closeWithin(t, time.Minute)
 		if took := time.Since(began); took > 5*time.Second {

@@ -80,10 +80,9 @@ func (s *Session) goes() *pace {
 }
 
 // within judges a request by the rates of the session and of its tenant, and a
-// command by whether the node stays, which is the last thing that a request is judged
-// by. The joins of a hello do not count:
-// a node that comes back gets them from all its clients at once, and a client has
-// so many of them as it may have rooms.
+// command by whether the node stays: the last thing that a request is judged by. The
+// joins of a hello do not count, since a node that comes back gets them from all its
+// clients at once; a client has as many of them as it may have rooms.
 func (s *Session) within(r codec.Request) *codec.Error {
 	if _, ok := r.(*codec.Command); ok && s.cfg.Leaving.begun() {
 		_, high := s.cfg.Leaving.within(s.cfg.ID)

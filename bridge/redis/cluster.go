@@ -69,6 +69,7 @@ func (b *Bridge) scout(cluster *goredis.ClusterClient) {
 	host, _, _ := net.SplitHostPort(b.config.Addresses[0]) // empty if it has none: so is the answer then
 	for {
 		wait := scoutEvery
+		//lint:ignore SA1019 servers before 7.0 do not know what has taken its place
 		ranges, err := cluster.ClusterSlots(b.ctx).Result()
 		if err == nil {
 			if b.settleOn(newTopology(ranges, host)) {
