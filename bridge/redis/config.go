@@ -54,6 +54,12 @@ type Config struct {
 	// 0: 15 s.
 	Lease time.Duration
 
+	// TenantBytes is what a tenant's history may take on the server, as it is
+	// estimated: each live node has an equal share of it, for what it writes. Beyond
+	// that what is to be kept is refused. It is asked at each publication of a tenant
+	// that has something there, and may change; it returns at once. Nil: no bound.
+	TenantBytes func(tenant string) int64
+
 	Logger *slog.Logger // nil: none
 }
 

@@ -83,6 +83,7 @@ func (b *Bridge) place(shard string, k *link) {
 const (
 	pulseTick    = 250 * time.Millisecond
 	inspectEvery = 30 * time.Second
+	budgetLooks  = 4096 // rooms at each tick
 )
 
 // pulse has each link hear the node itself, and looks at the server now and then.
@@ -90,6 +91,7 @@ func (b *Bridge) pulse() {
 	tick := time.NewTicker(pulseTick)
 	defer tick.Stop()
 	inspect := time.Now().Add(inspectEvery)
+	var nodes census
 	for {
 		select {
 		case <-b.ctx.Done():
@@ -101,6 +103,8 @@ func (b *Bridge) pulse() {
 			for _, k := range list {
 				b.beat(k)
 			}
+			nodes.tick(b, now)
+			b.budget.look(now, budgetLooks)
 			if now.After(inspect) {
 				inspect = now.Add(inspectEvery)
 				b.inspect()

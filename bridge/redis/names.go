@@ -69,6 +69,9 @@ func (n names) session(tenant, id string) string {
 
 func (n names) node(id string) string { return n.key + "node:" + id }
 
+// nodes is of all that live.
+func (n names) nodes() string { return n.key + "nodes" }
+
 // room is the channel of a topic's events.
 func (n names) room(t codec.Topic) string { return n.name(n.channel, "room", t.String(), "") }
 
