@@ -19,6 +19,7 @@ var (
 	errServer   = codec.Retry(codec.CodeUnavailable, codec.ScopeNode, time.Second, "the server refused it")
 	errWaiting  = codec.Retry(codec.CodeBackpressured, codec.ScopeNode, time.Second, "too much waits for the server")
 	errTenant   = codec.Retry(codec.CodeBackpressured, codec.ScopeTenant, time.Second, "too much of the tenant waits for the server")
+	errQuota    = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "the tenant's history takes what it may on the server")
 	errMemory   = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeNode, time.Second, "the server is out of memory")
 )
 

@@ -100,10 +100,11 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 	}
 	p := &publish{topic: topic, retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), texts: make([]text, len(batch)), done: done}
 	size := int64(0)
+	full := !b.budget.admits(topic.Tenant)
 	w := b.texts.Get().(*texts)
 	for i := range batch {
 		pub := &batch[i]
-		p.texts[i] = b.text(w, pub, r)
+		p.texts[i] = b.text(w, pub, r, full)
 		size += int64(pub.Event.Size() + len(pub.DedupKey))
 		if pub.Buffered || pub.DedupKey != "" && r.DedupWindow > 0 {
 			p.plain = false
@@ -113,7 +114,8 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 	b.caller.put(topic.Tenant, b.names.room(topic), &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
 }
 
-func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention) (t text) {
+// text makes it; full: the tenant may have no more kept.
+func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention, full bool) (t text) {
 	if pub.Buffered {
 		t.size = pub.Event.Size() + 16 // of the epoch
 	}
@@ -123,6 +125,9 @@ func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention) (t 
 		return t
 	case pub.Buffered && r.Bytes > 0 && int64(t.size) > r.Bytes:
 		t.refusal = errTooLong
+		return t
+	case pub.Buffered && full:
+		t.refusal = errQuota
 		return t
 	}
 	var err error
@@ -283,6 +288,7 @@ func (p *publishing) published(reply any, err error) {
 		return
 	}
 	next, kept := first, uint64(0)
+	var bytes, sizes int64
 	for i, s := range p.sent {
 		result := &p.results[s.op][s.at]
 		switch letters[i] {
@@ -290,6 +296,8 @@ func (p *publishing) published(reply any, err error) {
 			*result = bridge.Published{EID: s.eid, Position: next}
 			next.Offset++
 			kept++
+			t := &p.ops[s.op].publish.texts[s.at]
+			bytes, sizes = bytes+int64(len(t.text)), sizes+int64(t.size)
 		case 'p':
 			*result = bridge.Published{EID: s.eid}
 		case 'f':
@@ -304,6 +312,7 @@ func (p *publishing) published(reply any, err error) {
 	p.bridge.counters.BufferWrites.Add(kept)
 	if kept > 0 {
 		next.Offset--
+		p.bridge.budget.added(p.topic, p.ops[0].publish.retention, next.Offset, int(kept), bytes, sizes, time.Now())
 		p.bridge.learn(p.topic, next)
 	}
 	p.answer()
