@@ -395,7 +395,7 @@ func TestPresenceKeysLiveForADay(t *testing.T) {
 // told what it lacks.
 func TestFailoverMakesNobodyLeave(t *testing.T) {
 	t.Parallel()
-	g := server.StartSentinels(t)
+	g := server.StartSentinels(t, 500*time.Millisecond)
 	bySentinel := func(c *redis.Config) {
 		c.Addresses, c.Mode, c.MasterName = g.Addresses, redis.Sentinel, server.MasterName
 	}

@@ -47,6 +47,7 @@ var layers = []layer{
 	{"client", []string{"codec"}},
 	{"cmd", slices.Concat(public, []string{"client"})},
 	{"examples", public},
+	{"soak", slices.Concat(public, []string{"client", "tests/redis/..."})},
 	{"tests", slices.Concat(public, []string{"cmd/...", "client"})},
 }
 

@@ -21,7 +21,7 @@ func sentinels(g *server.Sentinels) func(*redis.Config) {
 
 // https://github.com/redis/go-redis/issues/583 https://github.com/centrifugal/centrifugo/issues/1201
 func TestB060_ASentinelFailoverWhileTheOldPrimaryLives(t *testing.T) {
-	g := server.StartSentinels(t)
+	g := server.StartSentinels(t, 500*time.Millisecond)
 	a, b := node(t, "", sentinels(g)), node(t, "", sentinels(g))
 	f := follow(t, b, room)
 	last := fill(t, a, room, 3)
@@ -47,7 +47,7 @@ func TestB060_ASentinelFailoverWhileTheOldPrimaryLives(t *testing.T) {
 }
 
 func TestASentinelFailoverAfterThePrimaryDied(t *testing.T) {
-	g := server.StartSentinels(t)
+	g := server.StartSentinels(t, 500*time.Millisecond)
 	a, b := node(t, "", sentinels(g)), node(t, "", sentinels(g))
 	f := follow(t, b, room)
 	fill(t, a, room, 3)

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // Group is a cluster of three primaries, perhaps with a replica each.
 type Group struct {
-	tb        testing.TB
+	tb        TB
 	Primaries []*Server
 	Replicas  []*Server // of the primary with the same index
 }
@@ -19,7 +18,7 @@ type Group struct {
 const slots = 16384
 
 // StartCluster runs a cluster whose nodes miss each other after two seconds.
-func StartCluster(tb testing.TB, replicas bool) *Group {
+func StartCluster(tb TB, replicas bool) *Group {
 	tb.Helper()
 	g := &Group{tb: tb}
 	node := func() *Server {

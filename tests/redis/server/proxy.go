@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net"
 	"sync"
-	"testing"
 )
 
 // Proxy is a way to a server that can be cut, and on which replies can be lost.
@@ -31,7 +30,7 @@ type pair struct {
 }
 
 // NewProxy listens on a free port, for as long as the test runs.
-func NewProxy(tb testing.TB, target string) *Proxy {
+func NewProxy(tb TB, target string) *Proxy {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

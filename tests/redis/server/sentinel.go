@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
+	"time"
 )
 
 // Sentinels are three processes that watch a primary with its replica, and fail over
-// when two of them have missed it for half a second.
+// when two of them have missed it for a while.
 type Sentinels struct {
 	Addresses        []string
 	Primary, Replica *Server // as at the start
@@ -20,16 +20,17 @@ type Sentinels struct {
 // MasterName is the one that the sentinels know.
 const MasterName = "pulse"
 
-// StartSentinels runs a primary, a replica and three sentinels.
-func StartSentinels(tb testing.TB) *Sentinels {
+// StartSentinels runs a primary, a replica and three sentinels, which miss a primary after
+// some time. args are further ones of both servers.
+func StartSentinels(tb TB, missing time.Duration, args ...string) *Sentinels {
 	tb.Helper()
-	g := &Sentinels{Primary: Start(tb), Replica: Start(tb)}
+	g := &Sentinels{Primary: Start(tb, args...), Replica: Start(tb, args...)}
 	g.Replica.Replicate(g.Primary)
 	for range 3 {
 		dir := tb.TempDir()
 		file := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 2\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n",
-			MasterName, g.Primary.Port())
+		text := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 2\nsentinel down-after-milliseconds %[1]s %[3]d\nsentinel failover-timeout %[1]s 3000\n",
+			MasterName, g.Primary.Port(), missing.Milliseconds())
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
 		}
@@ -59,4 +60,22 @@ func (g *Sentinels) FailOver() {
 		answer, err := g.sentinels[0].try("SENTINEL", "FAILOVER", MasterName)
 		return err == nil && answer == "+OK"
 	})
+}
+
+// Leader is the primary that the sentinels know now.
+func (g *Sentinels) Leader() *Server {
+	g.Primary.tb.Helper()
+	_, port, _ := strings.Cut(g.sentinels[0].Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName), "\n")
+	if port == strconv.Itoa(g.Replica.port) {
+		return g.Replica
+	}
+	return g.Primary
+}
+
+// Follower is the other one.
+func (g *Sentinels) Follower() *Server {
+	if g.Leader() == g.Replica {
+		return g.Primary
+	}
+	return g.Replica
 }

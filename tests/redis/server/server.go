@@ -16,16 +16,24 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 )
+
+// TB is what a test gives; a program that runs servers gives the same.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+	TempDir() string
+}
 
 // patience is how long a server may take to start, or to obey.
 const patience = 15 * time.Second
 
 // Server is one redis-server.
 type Server struct {
-	tb   testing.TB
+	tb   TB
 	port int
 	dir  string
 	args []string
@@ -37,7 +45,7 @@ type Server struct {
 
 // Start runs a server without persistence. args are further ones of redis-server,
 // as "--maxmemory", "10mb".
-func Start(tb testing.TB, args ...string) *Server {
+func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, port: freePort(tb), dir: tb.TempDir(), args: args}
 	tb.Cleanup(s.Kill)
@@ -241,7 +249,7 @@ func readAnswer(r *bufio.Reader) (string, error) {
 	}
 }
 
-func freePort(tb testing.TB) int {
+func freePort(tb TB) int {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,0 +1,150 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/yaza-dev/pulse/codec"
+)
+
+// An event that a fault has lost was accepted not long before it, since by then a primary
+// has told its replica, nor long after its members should have had it.
+const (
+	justBefore = time.Second
+	justAfter  = 15 * time.Second
+)
+
+// Check says what is wrong with a run, in order of time.
+func Check(run *Run) []Finding {
+	var all []Finding
+	for i := range run.Rooms {
+		j := &judge{
+			room: &run.Rooms[i], faults: run.Faults,
+			sent: map[Key]Publication{}, events: map[codec.Position]Key{}, had: map[Key]bool{}, passages: map[string]passage{},
+		}
+		all = append(all, j.judge()...)
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// judge is at work on one room.
+type judge struct {
+	room     *Room
+	faults   []Fault
+	sent     map[Key]Publication
+	events   map[codec.Position]Key // what any member had
+	had      map[Key]bool           // likewise
+	passages map[string]passage     // by the epoch that ended, of who saw most of it
+	resets   []verdictDue
+	findings []Finding
+}
+
+func (j *judge) find(rule Rule, member string, at time.Duration, format string, args ...any) {
+	j.findings = append(j.findings, Finding{rule, j.room.Name, member, at, fmt.Sprintf(format, args...)})
+}
+
+func (j *judge) judge() []Finding {
+	for _, p := range j.room.Sent {
+		j.sent[p.Key] = p
+	}
+	walks := make([]*walk, len(j.room.Members))
+	for i, m := range j.room.Members {
+		walks[i] = &walk{room: j, member: m.Name}
+		for _, e := range m.Entries {
+			walks[i].step(e)
+		}
+	}
+	for _, due := range j.resets {
+		j.needless(due)
+	}
+	for _, w := range walks {
+		j.whole(w)
+	}
+	for _, p := range j.room.Sent {
+		if p.Accepted {
+			j.accepted(p)
+		}
+	}
+	return j.findings
+}
+
+// passed notes that somebody who stood at p went on in another epoch.
+func (j *judge) passed(p codec.Position, to string) {
+	if known, ok := j.passages[p.Epoch]; !ok || p.Offset > known.end {
+		j.passages[p.Epoch] = passage{to, p.Offset}
+	}
+}
+
+// needless judges a reset.
+func (j *judge) needless(r verdictDue) {
+	behind := r.begins.Offset > r.was.Offset && r.begins.Offset-r.was.Offset > uint64(j.room.Kept)
+	switch {
+	case r.reason != codec.ResetEpoch && behind:
+		// The buffer does not reach so far.
+	case j.held(r.was, r.begins.Epoch):
+		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v, which is the same history", r.reason, r.was, r.begins)
+	case !j.lost(r.reached, r.at):
+		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v; since %v no history was lost", r.reason, r.was, r.begins, r.reached)
+	}
+}
+
+// lost reports whether history may have been lost between two instants.
+func (j *judge) lost(since, until time.Duration) bool {
+	return slices.ContainsFunc(j.faults, func(f Fault) bool { return f.Loses && f.To >= since && f.From <= until })
+}
+
+// held reports whether a position is known to be one of the history that is in an epoch:
+// somebody stood there or beyond, and went on.
+func (j *judge) held(p codec.Position, epoch string) bool {
+	at := p.Epoch
+	for range len(j.passages) {
+		if at == epoch {
+			return true
+		}
+		next, ok := j.passages[at]
+		if !ok || p.Offset > next.end {
+			return false
+		}
+		at = next.to
+	}
+	return at == epoch
+}
+
+// whole checks that a member has what was accepted, as far as each of its segments goes.
+func (j *judge) whole(w *walk) {
+	for _, s := range w.segments {
+		epochs := map[string]bool{s.from.Epoch: true}
+		for _, e := range s.events {
+			epochs[e.Position.Epoch] = true
+		}
+		end := s.end()
+		for _, p := range j.room.Sent {
+			offset := p.Position.Offset
+			if !p.Accepted || !epochs[p.Position.Epoch] || offset <= s.from.Offset {
+				continue
+			}
+			i, found := slices.BinarySearchFunc(s.events, offset, func(e Entry, o uint64) int { return cmp.Compare(e.Position.Offset, o) })
+			switch {
+			case found && s.events[i].Key == p.Key:
+			case found && s.events[i].Position == p.Position:
+				j.find(Split, w.member, p.At, "publication %v was accepted at %v, where it has %v", p.Key, p.Position, s.events[i].Key)
+			case !found && (s.over || offset < end.Offset):
+				// A reset followed, or it was found missing already.
+			case end.Epoch == p.Position.Epoch:
+				j.find(Loss, w.member, p.At, "publication %v was accepted at %v; the member ends at %v", p.Key, p.Position, end)
+			case !j.lost(p.At-justBefore, p.At+justAfter):
+				j.find(Loss, w.member, p.At, "publication %v was accepted at %v, and passed over by %v", p.Key, p.Position, end)
+			}
+		}
+	}
+}
+
+// accepted checks that what was accepted was seen by somebody, or lost with the history.
+func (j *judge) accepted(p Publication) {
+	if !j.had[p.Key] && len(j.room.Members) > 0 && !j.lost(p.At-justBefore, p.At+justAfter) {
+		j.find(Loss, "", p.At, "publication %v was accepted at %v, and nobody had it", p.Key, p.Position)
+	}
+}
