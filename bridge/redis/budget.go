@@ -109,7 +109,7 @@ func (b *budget) added(topic codec.Topic, r bridge.Retention, last uint64, event
 	room.append(run{
 		first: last + 1 - uint64(events), last: last, since: now, ends: now.Add(life),
 		bytes: bytes + int64(events)*eventFootprint, sizes: sizes,
-	}, life/footprintRuns, uint64(r.Events/footprintRuns))
+	}, life/footprintRuns, r)
 	room.trim(now)
 	for room.runs.Len() > 1 {
 		front := room.runs.At(0)
@@ -153,13 +153,15 @@ func (b *budget) room(topic codec.Topic) *roomHolding {
 	return room
 }
 
-// append adds to the last run what may go with it.
-func (r *roomHolding) append(next run, span time.Duration, events uint64) {
+// append adds to the last run what may go with it: a run is a part of the history by
+// time, by number and by size.
+func (r *roomHolding) append(next run, span time.Duration, most bridge.Retention) {
 	r.sizes += next.sizes
 	r.tenant.bytes += next.bytes
 	if n := r.runs.Len(); n > 0 {
 		back := r.runs.At(n - 1)
-		if next.since.Sub(back.since) < span && next.last-back.first < events {
+		if next.since.Sub(back.since) < span && next.last-back.first < uint64(most.Events/footprintRuns) &&
+			(most.Bytes == 0 || back.sizes+next.sizes <= most.Bytes/footprintRuns) {
 			back.last, back.ends = next.last, next.ends
 			back.bytes += next.bytes
 			back.sizes += next.sizes

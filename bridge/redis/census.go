@@ -10,7 +10,7 @@ var censusScript = newScript("census")
 type census struct{ next time.Time }
 
 func (c *census) tick(b *Bridge, now time.Time) {
-	if now.Before(c.next) {
+	if b.config.TenantBytes == nil || now.Before(c.next) {
 		return
 	}
 	c.next = now.Add(b.config.Lease / 3)

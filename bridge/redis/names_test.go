@@ -32,6 +32,7 @@ func TestNamesDoNotMeet(t *testing.T) {
 			add("session of "+tenant, n.session(tenant, "s1"))
 		}
 		add("node", n.node("n1"))
+		add("nodes", n.nodes())
 	}
 }
 
@@ -45,6 +46,7 @@ func TestNamesAsDocumented(t *testing.T) {
 		{n.presence(topic), "pulse:presence:acme:chat:1"},
 		{n.session("acme", "s1"), "pulse:session:acme:s1"},
 		{n.node("n1"), "pulse:node:n1"},
+		{n.nodes(), "pulse:nodes"},
 		{n.room(topic), "p:room:acme:chat:1"},
 		{n.control("n1"), "p:ctl:n1"},
 		{n.probe("n1"), "p:probe:n1"},

@@ -30,7 +30,7 @@ func TestEverySettingReachesTheEngine(t *testing.T) {
 	base := limitsOf(t)
 	elsewhere := map[string]string{ // settings that the program itself acts on
 		"listen": "node", "internal.listen": "node", "node.drain_timeout": "node",
-		"telemetry.otlp_endpoint": "node", "telemetry.trace_ratio": "node", "tls.cert_file": "serve", "tls.key_file": "serve", "log.level": "logger", "log.format": "logger",
+		"tenant_defaults.redis_bytes": "redis", "telemetry.otlp_endpoint": "node", "telemetry.trace_ratio": "node", "tls.cert_file": "serve", "tls.key_file": "serve", "log.level": "logger", "log.format": "logger",
 		"origins": "below", "allow_missing_origin": "below",
 		"trusted_proxies": "below", "deployment_key_file": "below", "auth.jwt.jwks.url": "auth", "auth.jwt.jwks.refresh": "auth",
 		"auth.jwt.issuer": "auth", "auth.jwt.audience": "auth", "auth.jwt.tenant_claim": "auth", "auth.jwt.leeway": "auth",

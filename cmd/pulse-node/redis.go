@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/yaza-dev/pulse/bridge/redis"
 	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
@@ -14,6 +15,9 @@ type redisBridge struct {
 	bridge   *redis.Bridge
 	leases   *redis.Leases
 	presence *redis.Presence
+
+	// terms are what tenants may have: of the configuration in force.
+	terms atomic.Pointer[config.Config]
 }
 
 // newRedis starts the bridge that is configured. Redis need not be there.
@@ -21,11 +25,29 @@ func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
 	if len(c.Bridge.Redis.Addresses) == 0 {
 		return nil, nil
 	}
-	bridge, err := redis.New(redisConfig(c, log))
-	if err != nil {
+	b := &redisBridge{}
+	b.terms.Store(c)
+	cfg := redisConfig(c, log)
+	cfg.TenantBytes = func(name string) int64 {
+		terms := b.terms.Load()
+		if t, ok := terms.Tenants[name]; ok {
+			return int64(t.RedisBytes)
+		}
+		return int64(terms.TenantDefaults.RedisBytes)
+	}
+	var err error
+	if b.bridge, err = redis.New(cfg); err != nil {
 		return nil, err
 	}
-	return &redisBridge{bridge, redis.NewLeases(bridge), redis.NewPresence(bridge)}, nil
+	b.leases, b.presence = redis.NewLeases(b.bridge), redis.NewPresence(b.bridge)
+	return b, nil
+}
+
+// reload takes over what of a configuration a bridge that runs can.
+func (b *redisBridge) reload(c *config.Config) {
+	if b != nil {
+		b.terms.Store(c)
+	}
 }
 
 // redisConfig is the one place where the configuration becomes the bridge's.

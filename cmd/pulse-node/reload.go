@@ -17,6 +17,7 @@ type reloader struct {
 	log         *slog.Logger
 	level       *slog.LevelVar
 	certificate *certificate // nil: plain
+	nodes       *redisBridge // nil: it stands alone
 
 	config *config.Config // in force
 	jwt    *auth.JWT      // in use
@@ -73,6 +74,7 @@ func (r *reloader) try(e *engine.Engine) error {
 		r.certificate.read.Store(files)
 	}
 	r.level.Set(levelOf(next.Log))
+	r.nodes.reload(next)
 	for _, c := range r.config.Changes(next) {
 		r.log.Info("configuration changed", "setting", c.Path, "from", c.From, "to", c.To)
 	}

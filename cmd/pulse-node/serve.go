@@ -53,6 +53,7 @@ to standard error.`,
 			return err
 		}
 		defer nodes.close()
+		r.nodes = nodes
 		cfg := engineConfig(c, jwt, log)
 		nodes.give(&cfg)
 		return p.runNode(cmd.Context(), node{

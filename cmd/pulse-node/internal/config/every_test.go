@@ -77,7 +77,7 @@ func single(t *testing.T) map[string]string {
 // variable and a flag; those of parts that are not built are faults from all three.
 func TestEverySettingFromEverySource(t *testing.T) {
 	base := mustLoad(t, "", nil)
-	laterOn := map[string]bool{"transport.websocket": true, "transport.sse": true, "tenant_defaults.redis_bytes": true}
+	laterOn := map[string]bool{"transport.websocket": true, "transport.sse": true}
 	for path, value := range single(t) {
 		t.Run(path, func(t *testing.T) {
 			for source, from := range map[string]func() (*Config, error){

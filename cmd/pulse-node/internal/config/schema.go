@@ -152,7 +152,7 @@ type Tenant struct {
 	NewRooms     int         `key:"new_rooms" default:"1000" zero:"no limit" doc:"rooms created a second"`
 	QueueBytes   Size        `key:"queue_bytes" default:"64MiB" doc:"all its queues"`
 	HistoryBytes Size        `key:"history_bytes" default:"64MiB" doc:"all its histories in the memory bridge"`
-	RedisBytes   Size        `key:"redis_bytes" default:"256MiB" later:"*" doc:"its footprint on Redis"`
+	RedisBytes   Size        `key:"redis_bytes" default:"256MiB" doc:"estimated footprint of its history on Redis, shared out over live nodes"`
 	ReplayBytes  Size        `key:"replay_bytes" default:"16MiB" doc:"replay in flight"`
 	Rate         Rate        `key:"rate"`
 	SessionRate  SessionRate `key:"session_rate"`

@@ -1,0 +1,103 @@
+package redis_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/bridge/redis"
+	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/tests/redis/server"
+)
+
+// bounded lets each tenant have so many bytes on the server.
+func bounded(bytes int64) func(*redis.Config) {
+	return func(c *redis.Config) {
+		c.TenantBytes = func(string) int64 { return bytes }
+		c.Lease = 1500 * time.Millisecond
+	}
+}
+
+// flood publishes to new rooms of a tenant until it is refused, and tells how often it
+// was not.
+func flood(t *testing.T, b *redis.Bridge, tenant, name string, r bridge.Retention) (taken int) {
+	t.Helper()
+	for ; taken < 10_000; taken++ {
+		topic := codec.Topic{Tenant: tenant, Room: fmt.Sprintf("chat:%s:%d", name, taken)}
+		answer := make(chan []bridge.Published, 1)
+		b.Publish(topic, r, []bridge.Publication{{Event: event(topic, "e"), Buffered: true}}, func(p []bridge.Published) { answer <- p })
+		if err := receive(t, answer, "an answer")[0].Err; err != nil {
+			if err.Code != codec.CodeQuotaExceeded || err.Scope != codec.ScopeTenant || err.RetryAfter <= 0 {
+				t.Fatalf("refused by %+v", err)
+			}
+			return taken
+		}
+	}
+	t.Fatal("nothing was refused")
+	return 0
+}
+
+// A tenant that floods is refused at what it may have, which is near the truth; others
+// are not, what is not kept is not, and repeats get their results. When its events are
+// too old there is room again.
+func TestATenantsHistoryIsBoundedOnTheServer(t *testing.T) {
+	const most = 300_000
+	s := server.Start(t)
+	b := node(t, s.Address(), bounded(most))
+	brief := plenty
+	brief.Age = 2 * time.Second
+	first := kept(room)
+	accept(t, b, room, first)
+	began := time.Now()
+	if n := flood(t, b, "acme", "a", brief); time.Since(began) < brief.Age {
+		var real int
+		for _, key := range strings.Fields(s.Do("KEYS", "pulse:*:acme:*")) {
+			bytes, err := strconv.Atoi(s.Do("MEMORY", "USAGE", key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			real += bytes
+		}
+		t.Logf("%d bytes in %d rooms, estimated as %d", real, n, most)
+		if real < most/2 || real > most*3/2 {
+			t.Errorf("%d rooms take %d bytes on the server, estimated as %d", n, real, most)
+		}
+	}
+	other := codec.Topic{Tenant: "umbrella", Room: "chat:1"}
+	fill(t, b, other, 3)
+	accept(t, b, room, bridge.Publication{Event: event(room, "passing")})
+	if got := accept(t, b, room, first)[0]; !got.Duplicate {
+		t.Errorf("a repeat: %+v", got)
+	}
+	eventually(t, "room again", func() bool { return publish(t, b, room, kept(room))[0].Err == nil })
+	if n := flood(t, b, "acme", "b", brief); n < 50 {
+		t.Errorf("%d rooms after the first had gone", n)
+	}
+}
+
+// Nodes share a tenant's bytes; a node that is gone gives its part back when its lease
+// has ended.
+func TestATenantsBytesAreSharedOutOverLiveNodes(t *testing.T) {
+	const most = 400_000
+	s := server.Start(t)
+	a := node(t, s.Address(), bounded(most))
+	long := plenty
+	alone := flood(t, a, "alone", "a", long)
+	b := start(t, s.Address(), bounded(most))
+	until(t, b, bridge.Up)
+	eventually(t, "two nodes", func() bool { return s.Do("ZCARD", "pulse:nodes") == "2" })
+	// Each knows at its next census, which may come in the middle of a flood.
+	for name, n := range map[string]*redis.Bridge{"one": a, "the other": b} {
+		eventually(t, "a half at "+name, func() bool {
+			got := flood(t, n, fmt.Sprintf("half%d", made.Add(1)), "a", long)
+			return got >= alone/2-2 && got <= alone/2+2
+		})
+	}
+	b.Close()
+	eventually(t, "what the other had", func() bool {
+		return flood(t, a, fmt.Sprintf("c%d", made.Add(1)), "a", long) == alone
+	})
+}
