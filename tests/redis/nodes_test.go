@@ -1,125 +1,40 @@
 package redis
 
 import (
-	"bufio"
 	"context"
-	"encoding/base64"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/yaza-dev/pulse/client"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/tests/redis/nodes"
 	"github.com/yaza-dev/pulse/tests/redis/server"
 )
 
-// process is a pulse-node.
-type process struct {
-	cmd    *exec.Cmd
-	public string // host:port
-	ended  chan struct{}
-}
-
-// program is pulse-node, built once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "pulse-node")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "pulse-node")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/yaza-dev/pulse/cmd/pulse-node").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// deployment is a folder with what its nodes share.
-type deployment struct {
-	t    *testing.T
-	path string // of the program
-	dir  string
-}
-
-func deploy(t *testing.T, redis string) *deployment {
+// deploy is a deployment on one server.
+func deploy(t *testing.T, redis string) *nodes.Deployment {
 	t.Helper()
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &deployment{t, path, t.TempDir()}
-	d.write("jwt", "a secret of the nodes of this test only")
-	d.write("deployment", base64.StdEncoding.EncodeToString([]byte("another secret, of 32 bytes just"))+"\n")
-	d.write("pulse.yaml", fmt.Sprintf(`
-listen: 127.0.0.1:0
-internal: { listen: 127.0.0.1:0 }
-auth: { jwt: { keys: [ { alg: HS256, secret_file: %[1]s/jwt } ] } }
-deployment_key_file: %[1]s/deployment
+	return nodes.Deploy(t, fmt.Sprintf(`
 session: { presence_grace: 2s }
 node: { lease: 4s, drain_timeout: 5s }
 rooms: { chat: { presence: true } }
-bridge: { redis: { addresses: [%[2]q] } }
-`, d.dir, redis))
-	return d
+bridge: { redis: { addresses: [%q] } }
+`, redis))
 }
 
-func (d *deployment) write(name, text string) {
-	d.t.Helper()
-	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-// node runs one more.
-func (d *deployment) node() *process {
-	d.t.Helper()
-	n := &process{cmd: exec.Command(d.path, "serve", "--config", filepath.Join(d.dir, "pulse.yaml")), ended: make(chan struct{})}
-	n.cmd.Stderr = d.t.Output()
-	out, err := n.cmd.StdoutPipe()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := n.cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	d.t.Cleanup(n.kill)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		d.t.Fatalf("no node is ready: %v", err)
-	}
-	go func() { defer close(n.ended); _ = n.cmd.Wait() }()
-	_, rest, _ := strings.Cut(line, "public=http://")
-	n.public, _, _ = strings.Cut(rest, " ")
-	return n
-}
-
-func (n *process) kill() {
-	_ = n.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
-	<-n.ended
-}
-
-// client connects a subject to an address.
-func (d *deployment) client(address, subject string) *client.Client {
-	d.t.Helper()
-	token, err := exec.Command(d.path, "token", "--config", filepath.Join(d.dir, "pulse.yaml"),
-		"--tenant", "acme", "--sub", subject, "--rooms", "*").Output()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+// connect brings a subject to an address.
+func connect(t *testing.T, d *nodes.Deployment, address, subject string) *client.Client {
+	t.Helper()
+	token := d.Token(subject)
 	c, err := client.New(client.Options{
 		URL:   "ws://" + address,
-		Token: func(context.Context) (string, error) { return strings.TrimSpace(string(token)), nil },
+		Token: func(context.Context) (string, error) { return token, nil },
 	})
 	if err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
-	d.t.Cleanup(c.Close)
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -196,14 +111,14 @@ func (m *member) presence(p *client.Presence) {
 func TestTwoNodesAreOneDeployment(t *testing.T) {
 	redis := server.Start(t)
 	d := deploy(t, redis.Address())
-	a, b := d.node(), d.node()
-	balancer := server.NewProxy(t, a.public)
+	a, b := d.Start(), d.Start()
+	balancer := server.NewProxy(t, a.Public)
 
-	alice := d.client(balancer.Address(), "alice")
+	alice := connect(t, d, balancer.Address(), "alice")
 	atA := enter(t, alice, "chat:1")
-	bob := d.client(b.public, "bob")
+	bob := connect(t, d, b.Public, "bob")
 	atB := enter(t, bob, "chat:1")
-	carol := d.client(a.public, "carol")
+	carol := connect(t, d, a.Public, "carol")
 	enter(t, carol, "chat:1")
 	atA.until("everybody to be seen at one node", func() bool { return atA.here["alice"] && atA.here["bob"] && atA.here["carol"] })
 	atB.until("everybody to be seen at the other", func() bool { return atB.here["alice"] && atB.here["bob"] && atB.here["carol"] })
@@ -228,8 +143,8 @@ func TestTwoNodesAreOneDeployment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	balancer.Redirect(b.public)
-	a.kill()
+	balancer.Redirect(b.Public)
+	a.Kill()
 	for i := range 10 {
 		if _, err := bob.Publish(within(t, 10*time.Second), client.Publish{Room: "chat:1", Event: "message", Data: i}); err != nil {
 			t.Fatal(err)
