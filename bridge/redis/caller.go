@@ -98,6 +98,13 @@ func (c *caller) put(tenant, strand string, o *op) {
 	c.ready.Signal()
 }
 
+// waiting is how much is in line or under way.
+func (c *caller) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line.items
+}
+
 func (c *caller) run() {
 	for {
 		taken, trial := c.take()

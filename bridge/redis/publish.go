@@ -60,7 +60,6 @@ func (p *publish) refuse(err error) {
 
 // Publish implements bridge.Broker.
 func (b *Bridge) Publish(topic codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
-	b.counters.Published.Add(uint64(len(batch)))
 	if len(batch) <= callEvents {
 		b.publish(topic, r, batch, done)
 		return
@@ -309,7 +308,6 @@ func (p *publishing) published(reply any, err error) {
 			result.Err = s.refusal
 		}
 	}
-	p.bridge.counters.BufferWrites.Add(kept)
 	if kept > 0 {
 		next.Offset--
 		p.bridge.budget.added(p.topic, p.ops[0].publish.retention, next.Offset, int(kept), bytes, sizes, time.Now())

@@ -22,11 +22,6 @@ func (b *Bridge) Read(topic codec.Topic, req bridge.ReadRequest, done func(bridg
 	b.read(topic, req, req.HasSince, func(page bridge.Page, err *codec.Error) {
 		if err == nil {
 			b.learn(topic, page.Head)
-			if len(page.Events) > 0 {
-				b.counters.ReadHits.Add(1)
-			} else {
-				b.counters.ReadMisses.Add(1)
-			}
 		}
 		done(page, err)
 	})

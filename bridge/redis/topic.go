@@ -269,7 +269,6 @@ func (t *topic) message(text string) {
 		b.log.Error("redis: a message that cannot be read", "error", err)
 		return
 	}
-	b.counters.Received.Add(1)
 	if n.first.IsZero() {
 		if n.node != b.config.Node {
 			t.hand(bridge.Batch{Events: t.events(&n, codec.Position{})})
