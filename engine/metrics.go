@@ -28,7 +28,10 @@ func (e *Engine) measure() error {
 	r := registrar{meter: e.cfg.MeterProvider.Meter(scope)}
 	delay, write := r.histogram(telemetry.QueueDelay), r.histogram(telemetry.Write)
 	handler, took := r.histogram(telemetry.Handler), r.histogram(telemetry.BrokerDuration)
-	broker := &brokerCounts{took: took}
+	broker := &brokerCounts{kinds: &e.kinds, took: took, every: 1}
+	if e.ownBroker != nil {
+		broker.every = telemetry.EveryCall // it takes as long as measuring it
+	}
 	rows := readings(broker)
 	all := make([]metric.Observable, len(rows))
 	for i, row := range rows {

@@ -11,18 +11,27 @@ import (
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
-	"github.com/yaza-dev/pulse/internal/telemetry"
 )
 
-// brokerCounts are what goes through a broker, whichever it is.
+// brokerCounts are what goes through a broker, whichever it is, beside what is counted
+// by kinds of rooms.
 type brokerCounts struct {
-	// atomics
-	ok, duplicates, writes atomic.Uint64
-	refused                message.Refusals
-	receives               atomic.Uint64
-	hits, misses           atomic.Uint64
+	// immutable
+	kinds *message.Declared
+	took  metric.Float64Histogram
+	every uint32 // one publish in so many is timed
 
-	took metric.Float64Histogram // immutable
+	// atomics
+	writes, hits, misses atomic.Uint64
+}
+
+// meter is that of a topic's kind; nil: the kind is not declared any more.
+func (c *brokerCounts) meter(topic codec.Topic) *message.Meter {
+	kind := c.kinds.Of(topic.Kind())
+	if kind == nil {
+		return nil
+	}
+	return kind.Meter
 }
 
 // countedBroker counts on the way. Only an engine that is measured has one.
@@ -33,11 +42,11 @@ type countedBroker struct {
 
 func (b countedBroker) Publish(topic codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
 	var began time.Time
-	if rand.Uint32()%telemetry.EveryCall == 0 {
+	if rand.Uint32()%b.counts.every == 0 {
 		began = time.Now()
 	}
 	b.Broker.Publish(topic, r, batch, func(results []bridge.Published) {
-		b.counts.published(results)
+		b.counts.published(topic, results)
 		if !began.IsZero() {
 			b.counts.took.Record(context.Background(), time.Since(began).Seconds()*1_000)
 		}
@@ -45,14 +54,18 @@ func (b countedBroker) Publish(topic codec.Topic, r bridge.Retention, batch []br
 	})
 }
 
-func (c *brokerCounts) published(results []bridge.Published) {
+func (c *brokerCounts) published(topic codec.Topic, results []bridge.Published) {
+	m := c.meter(topic)
+	if m == nil {
+		return
+	}
 	var ok, writes uint64
 	for i := range results {
 		switch res := &results[i]; {
 		case res.Err != nil:
-			c.refused.Count(res.Err)
+			m.Broker.Refused.Count(res.Err)
 		case res.Duplicate:
-			c.duplicates.Add(1)
+			m.Broker.Duplicates.Add(1)
 		default:
 			ok++
 			if !res.Position.IsZero() {
@@ -60,7 +73,7 @@ func (c *brokerCounts) published(results []bridge.Published) {
 			}
 		}
 	}
-	c.ok.Add(ok)
+	m.Broker.Taken.Add(ok)
 	c.writes.Add(writes)
 }
 
@@ -90,6 +103,17 @@ type countedSink struct {
 }
 
 func (s countedSink) Arrived(b bridge.Batch) {
-	s.counts.receives.Add(uint64(len(b.Events)))
+	if m := s.counts.meter(b.Events[0].Topic); m != nil {
+		m.Broker.Received.Add(uint64(len(b.Events)))
+	}
 	s.Sink.Arrived(b)
+}
+
+// brokerStats is what the broker tells of itself; of one that tells nothing, what can be
+// seen of it.
+func (e *Engine) brokerStats() bridge.Counts {
+	if b, ok := e.cfg.Broker.(bridge.Counted); ok {
+		return b.Counts()
+	}
+	return bridge.Counts{Outages: e.counts.outages.Load()}
 }

@@ -139,18 +139,32 @@ func readings(b *brokerCounts) []reading {
 			}
 		}},
 
-		{&telemetry.BrokerPublishes, func(_ *view, put put) {
-			put(float64(b.ok.Load()), "ok")
-			put(float64(b.duplicates.Load()), "duplicate")
-			codes(&b.refused, func(code string, n float64) { put(n, code) })
+		{&telemetry.BrokerPublishes, func(v *view, put put) {
+			v.meters(func(kind string, m *message.Meter) {
+				put(float64(m.Broker.Taken.Load()), kind, "ok")
+				put(float64(m.Broker.Duplicates.Load()), kind, "duplicate")
+				codes(&m.Broker.Refused, func(code string, n float64) { put(n, kind, code) })
+			})
 		}},
-		{&telemetry.BrokerReceives, func(_ *view, put put) { put(float64(b.receives.Load())) }},
+		{&telemetry.BrokerReceives, func(v *view, put put) {
+			v.meters(func(kind string, m *message.Meter) { put(float64(m.Broker.Received.Load()), kind) })
+		}},
 		{&telemetry.BrokerWrites, func(_ *view, put put) { put(float64(b.writes.Load())) }},
 		{&telemetry.BrokerReads, func(_ *view, put put) {
 			put(float64(b.hits.Load()), "hit")
 			put(float64(b.misses.Load()), "miss")
 		}},
-		{&telemetry.BrokerOutages, func(v *view, put put) { put(float64(v.e.counts.outages.Load())) }},
+		{&telemetry.BrokerFilled, func(v *view, put put) {
+			v.meters(func(kind string, m *message.Meter) { put(float64(m.Broker.Filled.Load()), kind) })
+		}},
+		{&telemetry.BrokerUnfilled, func(v *view, put put) {
+			v.meters(func(kind string, m *message.Meter) { put(float64(m.Broker.Unfilled.Load()), kind) })
+		}},
+		{&telemetry.BrokerOutages, func(v *view, put put) { put(float64(v.broker.Outages)) }},
+		{&telemetry.BrokerResubscribed, func(v *view, put put) { put(float64(v.broker.Resubscribed)) }},
+		{&telemetry.BrokerProbes, func(v *view, put put) { put(float64(v.broker.ProbesMissed)) }},
+		{&telemetry.BrokerUnreadable, func(v *view, put put) { put(float64(v.broker.Unreadable)) }},
+		{&telemetry.BrokerQueue, func(v *view, put put) { put(float64(v.broker.Waiting)) }},
 		{&telemetry.BrokerLive, func(v *view, put put) {
 			live := 0.0
 			if v.e.broker.Health().State.Live() {

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/internal/telemetry"
 	"github.com/yaza-dev/pulse/scheduler"
@@ -12,9 +13,10 @@ import (
 // It costs some tenth of a microsecond for each room and session, and holds no lock
 // for longer than a set takes to be listed.
 type view struct {
-	e     *Engine
-	stats Stats
-	pool  scheduler.Stats
+	e      *Engine
+	stats  Stats
+	pool   scheduler.Stats
+	broker bridge.Counts
 
 	connections        int
 	attached, detached int
@@ -31,7 +33,7 @@ type tenantView struct{ sessions, rooms, queue float64 }
 
 func (e *Engine) view() *view {
 	v := &view{
-		e: e, stats: e.Stats(), pool: e.pool.Stats(), connections: e.connections.count(),
+		e: e, stats: e.Stats(), pool: e.pool.Stats(), broker: e.brokerStats(), connections: e.connections.count(),
 		rooms:   make(map[string]int, len(e.kinds.All())),
 		depths:  map[string]*mailbox.Depths{"tenant": {}, "room": {}, "session": {}, "outbound": {}},
 		tenants: make(map[string]*tenantView),

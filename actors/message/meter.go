@@ -28,9 +28,30 @@ type Meter struct {
 	Duplicates atomic.Uint64                      // answered by the result of an earlier one
 	Refused    Refusals
 	Handlers   atomic.Uint64 // made anew after a panic
+	Broker     BrokerMeter
 
 	// Called is told how long some calls of handlers have taken. Immutable.
 	Called func(time.Duration)
+}
+
+// BrokerMeter is what of their events goes through the broker.
+type BrokerMeter struct {
+	// atomics
+	Taken, Duplicates atomic.Uint64 // publications
+	Refused           Refusals
+	Received          atomic.Uint64 // events
+	Filled, Unfilled  atomic.Uint64 // gaps in what was received: read from the history, or not there any more
+}
+
+// Gap counts one that is over.
+func (m *Meter) Gap(filled bool) {
+	switch {
+	case m == nil:
+	case filled:
+		m.Broker.Filled.Add(1)
+	default:
+		m.Broker.Unfilled.Add(1)
+	}
 }
 
 // Published counts what the publisher of an event is told.

@@ -234,9 +234,12 @@ func (r *Room) lost(m *member, reason codec.ResetReason) {
 func (r *Room) fillGap(since codec.Position, page bridge.Page) {
 	deliver, reset := r.seq.page(since, page)
 	if reset == codec.ResetNone {
-		r.take(deliver)
+		if r.take(deliver); !r.seq.gap() {
+			r.cfg.Policy.Meter.Gap(true)
+		}
 		return
 	}
+	r.cfg.Policy.Meter.Gap(false)
 	r.win.clear()
 	r.fanout.drop()
 	if r.handler != nil {
