@@ -17,6 +17,7 @@ type decoder struct {
 	codec Codec
 
 	body      []byte // what the fields' places are in
+	id        uint64 // of the frame; 0 when it has none that keeps the rules
 	own       bool   // texts and data are copied out of the message
 	recheck   bool   // data has not been looked at as data yet
 	bad       string // first fault of the request
@@ -35,7 +36,7 @@ func (d *decoder) release() {
 // forget drops everything of the message, and scratch that has grown large.
 func (d *decoder) forget() {
 	g := &d.gate
-	g.in, g.fields, d.body = nil, fields{}, nil
+	g.in, d.body = nil, nil
 	if cap(g.text) > maxPooled || cap(g.keys)*8 > maxPooled || cap(g.table)*8 > 2*maxPooled {
 		g.text, g.keys, g.table = nil, nil, nil
 	}
@@ -53,14 +54,14 @@ var requestTypes = [...]struct {
 }{
 	{"publish", optionalID, func(d *decoder) Request { return d.publish() }},
 	{"ack", ignoredID, func(d *decoder) Request { return d.ack() }},
-	{"ping", optionalID, func(d *decoder) Request { return &Ping{ID: d.id()} }},
+	{"ping", optionalID, func(d *decoder) Request { return &Ping{ID: d.id} }},
 	{"pong", ignoredID, func(*decoder) Request { return &Pong{} }},
-	{"join", requiredID, func(d *decoder) Request { j := d.join(); j.ID = d.id(); return &j }},
-	{"leave", requiredID, func(d *decoder) Request { return &Leave{ID: d.id(), Room: d.room()} }},
+	{"join", requiredID, func(d *decoder) Request { j := d.join(); j.ID = d.id; return &j }},
+	{"leave", requiredID, func(d *decoder) Request { return &Leave{ID: d.id, Room: d.room()} }},
 	{"command", requiredID, func(d *decoder) Request { return d.command() }},
 	{"history", requiredID, func(d *decoder) Request { return d.history() }},
 	{"presence", requiredID, func(d *decoder) Request { return d.presence() }},
-	{"token", requiredID, func(d *decoder) Request { return &Token{ID: d.id(), Token: d.requiredText(fieldToken)} }},
+	{"token", requiredID, func(d *decoder) Request { return &Token{ID: d.id, Token: d.requiredText(fieldToken)} }},
 }
 
 type idRule uint8
@@ -83,6 +84,7 @@ func (d *decoder) request(c Codec, message []byte) (Request, error) {
 		return nil, malformed(d.gate.why)
 	}
 	d.own = len(message)-len(d.value(fieldData).raw) > aliasSlack
+	hasID := d.readID()
 	t, ok := d.value(fieldT).text()
 	if !ok {
 		return nil, malformed("no t")
@@ -92,7 +94,7 @@ func (d *decoder) request(c Codec, message []byte) (Request, error) {
 	}
 	for i := range requestTypes {
 		if f := &requestTypes[i]; f.t == t {
-			if !d.idKept(f.id) {
+			if d.id == 0 && (f.id == requiredID || f.id == optionalID && hasID) {
 				d.blameRequest("id is missing or no integer from 1 to 2^53-1")
 			}
 			if r := f.decode(d); d.bad == "" {
@@ -101,14 +103,14 @@ func (d *decoder) request(c Codec, message []byte) (Request, error) {
 			return d.faulty(f.t), nil
 		}
 	}
-	return &Fault{ID: d.id(), Err: NewError(CodeUnknownType, "this type of frame is not known")}, nil
+	return &Fault{ID: d.id, Err: NewError(CodeUnknownType, "this type of frame is not known")}, nil
 }
 
 func malformed(why string) error { return fmt.Errorf("%w: %s", ErrMalformed, why) }
 
 // faulty is the refusal of a request of type t.
 func (d *decoder) faulty(t string) *Fault {
-	f := &Fault{ID: d.id(), Type: t, Err: NewError(CodeBadRequest, d.bad)}
+	f := &Fault{ID: d.id, Type: t, Err: NewError(CodeBadRequest, d.bad)}
 	if room, ok := d.value(fieldRoom).text(); ok && ValidRoom(room) {
 		f.Room = strings.Clone(room)
 	}
@@ -140,20 +142,15 @@ func (d *decoder) optional(f field) (value, bool) {
 	return v, k != noKind && k != nullKind
 }
 
-// id is the frame's id, 0 when it has none that keeps the rules.
-func (d *decoder) id() uint64 {
-	n, ok := d.value(fieldRequestID).integer()
-	if !ok || n < 1 || n > MaxOffset {
-		return 0
+// readID takes note of the frame's id and reports whether there is one, be it as
+// it may.
+func (d *decoder) readID() (there bool) {
+	d.id = 0
+	v, there := d.optional(fieldRequestID)
+	if n, ok := v.integer(); ok && n >= 1 && n <= MaxOffset {
+		d.id = uint64(n)
 	}
-	return uint64(n)
-}
-
-func (d *decoder) idKept(rule idRule) bool {
-	if _, there := d.optional(fieldRequestID); rule == ignoredID || rule == optionalID && !there {
-		return true
-	}
-	return d.id() != 0
+	return there
 }
 
 func (d *decoder) text(f field) string {

@@ -7,13 +7,13 @@ package codec
 func DecodeBody(c Codec, t, room, name string, body []byte) (Request, error) {
 	d := decoders.Get().(*decoder)
 	defer d.release()
-	d.codec, d.recheck, d.bad, d.wrongType = c, false, "", false
+	d.codec, d.id, d.recheck, d.bad, d.wrongType = c, 0, false, "", false
 	if !d.gate.frame(c, body) {
 		return nil, malformed(d.gate.why)
 	}
 	// What is in the path is put behind the body, as if it had been in the frame.
 	d.own, d.body = true, append([]byte(nil), body...)
-	for _, f := range [...]field{fieldT, fieldRequestID, fieldRoom, fieldName} {
+	for _, f := range [...]field{fieldRoom, fieldName} {
 		d.gate.fields[f] = span{}
 	}
 	d.put(fieldRoom, room, ValidRoom(room))

@@ -4,7 +4,7 @@ import "strings"
 
 func (d *decoder) publish() *Publish {
 	p := &Publish{
-		ID:       d.id(),
+		ID:       d.id,
 		Room:     d.room(),
 		Event:    d.name(fieldEvent),
 		Data:     d.data(),
@@ -39,7 +39,7 @@ func (d *decoder) join() Join {
 
 func (d *decoder) command() *Command {
 	c := &Command{
-		ID:       d.id(),
+		ID:       d.id,
 		Name:     d.name(fieldName),
 		Data:     d.data(),
 		DedupKey: d.dedupKey(),
@@ -53,7 +53,7 @@ func (d *decoder) command() *Command {
 
 func (d *decoder) history() *History {
 	h := &History{
-		ID:      d.id(),
+		ID:      d.id,
 		Room:    d.room(),
 		Limit:   d.limit(),
 		Reverse: d.boolean(fieldReverse, false),
@@ -63,7 +63,7 @@ func (d *decoder) history() *History {
 }
 
 func (d *decoder) presence() *PresenceQuery {
-	q := &PresenceQuery{ID: d.id(), Room: d.room(), Limit: d.limit(), After: d.text(fieldAfter)}
+	q := &PresenceQuery{ID: d.id, Room: d.room(), Limit: d.limit(), After: d.text(fieldAfter)}
 	if _, there := d.optional(fieldAfter); there && !ValidSubject(q.After) {
 		d.blameRequest("after is no subject")
 	}

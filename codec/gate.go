@@ -20,10 +20,12 @@ const outside = -1
 // on the way. Faults that concern data alone do not stop it: they refuse one
 // request, not the connection.
 //
+// The walk is functions that are given the place where something begins and return
+// the one where it ends, or stop.
+//
 // Owned by one decode at a time; its scratch is reused.
 type gate struct {
 	in  []byte
-	pos int
 	why string // what makes the message malformed
 
 	fields  fields // of the frame, when a frame is walked
@@ -31,20 +33,21 @@ type gate struct {
 	fault   string // first fault of the data that is being walked
 	inFault string // first fault of the frame's data
 
-	keys  []span   // keys of all objects that are open, innermost last; see key
+	keys  []span   // keys of all objects that are open, innermost last, but for the frame's known ones; see key
 	text  []byte   // unescaped forms of the keys that have escapes
 	table []uint64 // hash set of one large object at a time
 	seed  maphash.Seed
 }
 
 func (g *gate) reset(in []byte) {
-	g.in, g.pos, g.why = in, 0, ""
+	g.in, g.why = in, ""
 	g.inRooms, g.fault, g.inFault = false, "", ""
 	g.keys, g.text = g.keys[:0], g.text[:0]
 }
 
 // frame walks a whole message that must be one object.
 func (g *gate) frame(c Codec, message []byte) bool {
+	g.fields = fields{}
 	return g.whole(c, message, outside)
 }
 
@@ -56,22 +59,23 @@ func (g *gate) data(c Codec, raw []byte) bool {
 func (g *gate) whole(c Codec, in []byte, data int) bool {
 	g.reset(in)
 	if len(in) > maxInput {
-		return g.refuse("larger than any message can be")
+		return g.refuse("larger than any message can be") != stop
 	}
+	p := 0
 	if c == JSON {
-		g.space()
+		p = g.space(p)
 	}
-	if data == outside && (value{c, in[g.pos:]}).kind() != objectKind {
-		return g.refuse("no object")
+	if data == outside && (value{c, in[p:]}).kind() != objectKind {
+		return g.refuse("no object") != stop
 	}
-	if !g.value(c, 0, data) {
+	if p = g.value(c, p, 0, data); p == stop {
 		return false
 	}
 	if c == JSON {
-		g.space()
+		p = g.space(p)
 	}
-	if g.pos != len(in) {
-		return g.refuse("bytes left over")
+	if p != len(in) {
+		return g.refuse("bytes left over") != stop
 	}
 	return true
 }
@@ -79,9 +83,12 @@ func (g *gate) whole(c Codec, in []byte, data int) bool {
 // maxInput keeps every place in a message and its unescaped keys within a key.
 const maxInput = 1 << 30
 
-func (g *gate) refuse(why string) bool {
+// stop is no place in a message: the walk has ended with a refusal.
+const stop = -1
+
+func (g *gate) refuse(why string) int {
 	g.why = why
-	return false
+	return stop
 }
 
 // blame notes the first fault of the data being walked.
@@ -94,7 +101,7 @@ func (g *gate) blame(fault string) {
 // open checks the depth of a container; depth counts it.
 func (g *gate) open(depth, data int) bool {
 	if depth > maxFrameDepth {
-		return g.refuse("nested too deep")
+		return g.refuse("nested too deep") != stop
 	}
 	if data != outside && depth-data > maxDataDepth {
 		g.blame("data is nested too deep")
@@ -102,40 +109,49 @@ func (g *gate) open(depth, data int) bool {
 	return true
 }
 
-// member walks the value of an object's field; depth is the object's. It knows
-// which fields are data and notes those of the frame.
-func (g *gate) member(c Codec, k []byte, depth, data int) bool {
-	if data != outside {
-		return g.value(c, depth, data)
+// field walks the value at p of a field that is not within data; depth is that of
+// its object. Keys are kept until their object is closed, but for the frame's known
+// ones: where their values are is noted, and tells whether there was one before.
+func (g *gate) field(c Codec, k span, p, depth int) int {
+	f := fieldUnknown
+	if depth == 1 {
+		f = fieldOf(alias(g.key(k)))
 	}
-	if depth != 1 {
-		if g.inRooms && depth == 3 && string(k) == "data" {
+	data := outside
+	switch {
+	case f == fieldUnknown:
+		g.keys = append(g.keys, k)
+		if g.inRooms && depth == 3 && string(g.key(k)) == "data" {
 			data = depth
 		}
-		return g.value(c, depth, data)
-	}
-	f := fieldOf(alias(k))
-	if f == fieldData {
-		data = depth
+		return g.value(c, p, depth, data)
+	case g.fields[f].end != 0:
+		return g.refuse("repeated key")
+	case f == fieldData:
+		data = 1
 	}
 	g.inRooms = f == fieldRooms
-	start := g.pos
-	if !g.value(c, depth, data) {
-		return false
+	end := g.value(c, p, 1, data)
+	if end == stop {
+		return stop
 	}
-	g.fields[f] = span{uint32(start), uint32(g.pos)}
-	if f == fieldData {
-		g.inFault = g.fault
+	g.fields[f] = span{uint32(p), uint32(end)}
+	switch f {
+	case fieldData:
+		g.inFault, g.fault = g.fault, ""
+	case fieldRooms:
+		g.inRooms, g.fault = false, ""
 	}
-	g.inRooms, g.fault = false, ""
-	return true
+	return end
 }
 
-func (g *gate) value(c Codec, depth, data int) bool {
+// value walks the value at p. depth counts the containers around it, data those
+// around the data that it belongs to.
+func (g *gate) value(c Codec, p, depth, data int) int {
 	if c == Msgpack {
-		return g.packValue(depth, data)
+		return g.packValue(p, depth, data)
 	}
-	return g.jsonValue(depth, data)
+	return g.jsonValue(p, depth, data)
 }
 
 // key is the text of a key: a piece of the message, or, from len(in)+1 on, of the
@@ -151,27 +167,28 @@ func (g *gate) key(k span) []byte {
 // even where all differ in their last byte only.
 const fewKeys = 4
 
-// unique closes the object whose keys begin at base and reports whether they
-// differ. It is called once per object, so one set serves all of them, and the
-// whole message costs a time linear in its keys: the seed is secret, so nobody
-// can choose keys that collide.
-func (g *gate) unique(base int) bool {
+// unique closes the object whose keys begin at base and which ends at p, and sees
+// to it that they differ. It is called once per object, so one set serves all of
+// them, and the whole message costs a time linear in its keys: the seed is secret,
+// so nobody can choose keys that collide.
+func (g *gate) unique(base, p int) int {
 	keys := g.keys[base:]
 	g.keys = g.keys[:base]
 	if len(keys) > fewKeys {
-		return g.uniqueMany(keys)
+		return g.uniqueMany(keys, p)
 	}
-	for i, a := range keys {
-		for _, b := range keys[:i] {
-			if a.end-a.at == b.end-b.at && bytes.Equal(g.key(a), g.key(b)) {
+	for i, k := range keys {
+		text := g.key(k)
+		for _, other := range keys[:i] {
+			if int(other.end-other.at) == len(text) && bytes.Equal(g.key(other), text) {
 				return g.refuse("repeated key")
 			}
 		}
 	}
-	return true
+	return p
 }
 
-func (g *gate) uniqueMany(keys []span) bool {
+func (g *gate) uniqueMany(keys []span, p int) int {
 	size := 1 << bits.Len(uint(2*len(keys)-1))
 	if cap(g.table) < size {
 		g.table = make([]uint64, size)
@@ -195,5 +212,5 @@ func (g *gate) uniqueMany(keys []span) bool {
 		}
 		table[at] = slot
 	}
-	return true
+	return p
 }

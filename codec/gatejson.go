@@ -16,161 +16,155 @@ var plain = func() (t [256]bool) {
 	return t
 }()
 
-func (g *gate) space() {
-	for g.pos < len(g.in) {
-		switch g.in[g.pos] {
+func (g *gate) space(p int) int {
+	for p < len(g.in) {
+		switch g.in[p] {
 		case ' ', '\t', '\n', '\r':
-			g.pos++
+			p++
 		default:
-			return
+			return p
 		}
 	}
+	return p
 }
 
-// peek is the byte at the place, 0 at the end.
-func (g *gate) peek() byte {
-	if g.pos < len(g.in) {
-		return g.in[g.pos]
+// peek is the byte at p, 0 at the end.
+func (g *gate) peek(p int) byte {
+	if p < len(g.in) {
+		return g.in[p]
 	}
 	return 0
 }
 
-// jsonValue walks one value that begins at the place. depth counts the
-// containers around it, data those around the data that it belongs to.
-func (g *gate) jsonValue(depth, data int) bool {
-	switch c := g.peek(); {
+// jsonValue walks one value that begins at p; see value.
+func (g *gate) jsonValue(p, depth, data int) int {
+	switch c := g.peek(p); {
 	case c == '"':
-		_, ok := g.jsonString()
-		return ok
+		_, p = g.jsonString(p)
+		return p
 	case c == '{':
-		return g.jsonObject(depth+1, data)
+		return g.jsonObject(p, depth+1, data)
 	case c == '[':
-		return g.jsonArray(depth+1, data)
+		return g.jsonArray(p, depth+1, data)
 	case c == '-' || c >= '0' && c <= '9':
-		return g.jsonNumber(data != outside)
+		return g.jsonNumber(p, data != outside)
 	case c == 't':
-		return g.literal("true")
+		return g.literal(p, "true")
 	case c == 'f':
-		return g.literal("false")
+		return g.literal(p, "false")
 	case c == 'n':
-		return g.literal("null")
+		return g.literal(p, "null")
 	}
 	return g.refuse("no JSON value")
 }
 
-func (g *gate) literal(word string) bool {
-	if len(g.in)-g.pos < len(word) || string(g.in[g.pos:g.pos+len(word)]) != word {
+func (g *gate) literal(p int, word string) int {
+	end := p + len(word)
+	if end > len(g.in) || string(g.in[p:end]) != word {
 		return g.refuse("no JSON value")
 	}
-	g.pos += len(word)
-	return true
+	return end
 }
 
-func (g *gate) jsonArray(depth, data int) bool {
+func (g *gate) jsonArray(p, depth, data int) int {
 	if !g.open(depth, data) {
-		return false
+		return stop
 	}
-	g.pos++
-	g.space()
-	if g.peek() == ']' {
-		g.pos++
-		return true
+	p = g.space(p + 1)
+	if g.peek(p) == ']' {
+		return p + 1
 	}
 	for {
-		if !g.jsonValue(depth, data) {
-			return false
+		if p = g.jsonValue(p, depth, data); p == stop {
+			return stop
 		}
-		g.space()
-		switch g.peek() {
+		p = g.space(p)
+		switch g.peek(p) {
 		case ',':
-			g.pos++
-			g.space()
+			p = g.space(p + 1)
 		case ']':
-			g.pos++
-			return true
+			return p + 1
 		default:
 			return g.refuse("array without an end")
 		}
 	}
 }
 
-func (g *gate) jsonObject(depth, data int) bool {
+func (g *gate) jsonObject(p, depth, data int) int {
 	if !g.open(depth, data) {
-		return false
+		return stop
 	}
-	g.pos++
-	g.space()
-	if g.peek() == '}' {
-		g.pos++
-		return true
+	p = g.space(p + 1)
+	if g.peek(p) == '}' {
+		return p + 1
 	}
 	base := len(g.keys)
 	for {
-		k, ok := g.jsonKey()
-		if !ok {
-			return false
+		var k span
+		if k, p = g.jsonKey(p); p == stop {
+			return stop
 		}
-		g.space()
-		if g.peek() != ':' {
+		p = g.space(p)
+		if g.peek(p) != ':' {
 			return g.refuse("key without a value")
 		}
-		g.pos++
-		g.space()
-		if !g.member(JSON, g.key(k), depth, data) {
-			return false
+		p = g.space(p + 1)
+		if data == outside {
+			p = g.field(JSON, k, p, depth)
+		} else {
+			g.keys = append(g.keys, k)
+			p = g.jsonValue(p, depth, data)
 		}
-		g.space()
-		switch g.peek() {
+		if p == stop {
+			return stop
+		}
+		p = g.space(p)
+		switch g.peek(p) {
 		case ',':
-			g.pos++
-			g.space()
+			p = g.space(p + 1)
 		case '}':
-			g.pos++
-			return g.unique(base)
+			return g.unique(base, p+1)
 		default:
 			return g.refuse("object without an end")
 		}
 	}
 }
 
-// jsonKey walks a key and remembers it as it reads without escapes.
-func (g *gate) jsonKey() (span, bool) {
-	if g.peek() != '"' {
+// jsonKey walks a key. The span is how it reads without escapes.
+func (g *gate) jsonKey(p int) (span, int) {
+	if g.peek(p) != '"' {
 		return span{}, g.refuse("no key")
 	}
-	start := g.pos + 1
-	escaped, ok := g.jsonString()
-	if !ok {
-		return span{}, false
+	escaped, end := g.jsonString(p)
+	if end == stop {
+		return span{}, stop
 	}
-	k := span{uint32(start), uint32(g.pos - 1)}
+	k := span{uint32(p + 1), uint32(end - 1)}
 	if escaped {
 		base := len(g.in) + 1
 		at := len(g.text)
 		g.text = appendUnescaped(g.text, g.in[k.at:k.end])
 		k = span{uint32(base + at), uint32(base + len(g.text))}
 	}
-	g.keys = append(g.keys, k)
-	return k, true
+	return k, end
 }
 
 // jsonString walks a string from its opening quote and reports whether it has
 // escapes.
-func (g *gate) jsonString() (escaped, ok bool) {
+func (g *gate) jsonString(p int) (escaped bool, end int) {
 	in := g.in
-	start := g.pos + 1
+	start := p + 1
 	wide := false
-	for p := start; p < len(in); {
+	for p = start; p < len(in); {
 		c := in[p]
 		switch {
 		case plain[c]:
 			p++
 		case c == '"':
-			g.pos = p + 1
 			if wide && !utf8.Valid(in[start:p]) {
 				return false, g.refuse("invalid UTF-8")
 			}
-			return escaped, true
+			return escaped, p + 1
 		case c == '\\':
 			n := escapeLen(in[p:])
 			if n == 0 {
@@ -273,37 +267,39 @@ func appendUnescaped(dst, s []byte) []byte {
 }
 
 // jsonNumber walks a number; in data it must be one that msgpack can say.
-func (g *gate) jsonNumber(inData bool) bool {
-	start := g.pos
-	if g.peek() == '-' {
-		g.pos++
+func (g *gate) jsonNumber(p int, inData bool) int {
+	start := p
+	if g.peek(p) == '-' {
+		p++
 	}
-	whole := g.digits()
-	if whole == 0 || whole > 1 && g.in[g.pos-whole] == '0' {
+	first := p
+	p = g.digits(p)
+	whole := p - first
+	if whole == 0 || whole > 1 && g.in[first] == '0' {
 		return g.refuse("no JSON number")
 	}
 	fraction, exponent := false, false
-	if g.peek() == '.' {
-		g.pos++
+	if g.peek(p) == '.' {
 		fraction = true
-		if g.digits() == 0 {
+		first, p = p+1, g.digits(p+1)
+		if p == first {
 			return g.refuse("no JSON number")
 		}
 	}
-	if c := g.peek(); c == 'e' || c == 'E' {
-		g.pos++
+	if c := g.peek(p); c == 'e' || c == 'E' {
 		exponent = true
-		if c := g.peek(); c == '+' || c == '-' {
-			g.pos++
+		first = p + 1
+		if c := g.peek(first); c == '+' || c == '-' {
+			first++
 		}
-		if g.digits() == 0 {
+		if p = g.digits(first); p == first {
 			return g.refuse("no JSON number")
 		}
 	}
 	if !inData || g.fault != "" {
-		return true
+		return p
 	}
-	text := alias(g.in[start:g.pos])
+	text := alias(g.in[start:p])
 	if !fraction && !exponent {
 		if whole >= 19 && !fitsInteger(text, whole) {
 			g.blame("data has an integer beyond 64 bits")
@@ -313,7 +309,7 @@ func (g *gate) jsonNumber(inData bool) bool {
 			g.blame("data has a number beyond float64")
 		}
 	}
-	return true
+	return p
 }
 
 // fitsInteger reports whether an integer literal is an int64 or uint64. Its
@@ -330,11 +326,10 @@ func fitsInteger(text string, digits int) bool {
 	return err == nil
 }
 
-// digits walks decimal digits and counts them.
-func (g *gate) digits() int {
-	start := g.pos
-	for g.pos < len(g.in) && g.in[g.pos]-'0' <= 9 {
-		g.pos++
+// digits walks decimal digits, if there are any.
+func (g *gate) digits(p int) int {
+	for p < len(g.in) && g.in[p]-'0' <= 9 {
+		p++
 	}
-	return g.pos - start
+	return p
 }

@@ -30,34 +30,21 @@ type head struct {
 
 // packHead reads the head of the value that b begins with; false when b is too
 // short for it or the byte is reserved.
-func packHead(b []byte) (head, bool) {
+func packHead(b []byte) (h head, ok bool) {
 	if len(b) == 0 {
 		return head{}, false
 	}
-	c := b[0]
-	switch {
-	case c <= 0x7f || c >= 0xe0:
-		return head{kind: numberKind, body: 1}, true
-	case c <= 0x8f:
-		return head{kind: objectKind, header: 1, children: 2 * int(c&0x0f)}, true
-	case c <= 0x9f:
-		return head{kind: arrayKind, header: 1, children: int(c & 0x0f)}, true
-	case c <= 0xbf:
-		return head{kind: textKind, header: 1, body: int(c & 0x1f)}, true
-	}
-	k := packKinds[c-0xc0]
-	if k.kind == noKind {
+	s := &packShapes[b[0]]
+	h = head{kind: s.kind, header: 1 + int(s.length), body: int(s.body)}
+	if s.kind == noKind || len(b) < h.header {
 		return head{}, false
 	}
-	h := head{kind: k.kind, header: 1 + int(k.length), body: int(k.body)}
-	if len(b) < h.header {
-		return head{}, false
+	n := int(b[0] & s.low)
+	if s.length > 0 {
+		n = int(bigEndian(b[1:h.header]))
 	}
-	n := int(bigEndian(b[1:h.header]))
-	switch k.kind {
-	case textKind, binKind:
-		h.body = n
-	case extKind:
+	switch s.kind {
+	case textKind, binKind, extKind:
 		h.body += n
 	case arrayKind:
 		h.children = n
@@ -67,38 +54,44 @@ func packHead(b []byte) (head, bool) {
 	return h, true
 }
 
-// packKinds describes the first bytes from 0xc0 to 0xdf: kind, bytes of length
-// after it, fixed bytes of body. nil and the booleans keep their byte as header.
-var packKinds = [...]struct {
-	kind         kind
-	length, body uint8
-}{
-	{nullKind, 0, 0}, {noKind, 0, 0}, {boolKind, 0, 0}, {boolKind, 0, 0},
-	{binKind, 1, 0}, {binKind, 2, 0}, {binKind, 4, 0},
-	{extKind, 1, 1}, {extKind, 2, 1}, {extKind, 4, 1},
-	{numberKind, 0, 4}, {numberKind, 0, 8},
-	{numberKind, 0, 1}, {numberKind, 0, 2}, {numberKind, 0, 4}, {numberKind, 0, 8},
-	{numberKind, 0, 1}, {numberKind, 0, 2}, {numberKind, 0, 4}, {numberKind, 0, 8},
-	{extKind, 0, 2}, {extKind, 0, 3}, {extKind, 0, 5}, {extKind, 0, 9}, {extKind, 0, 17},
-	{textKind, 1, 0}, {textKind, 2, 0}, {textKind, 4, 0},
-	{arrayKind, 2, 0}, {arrayKind, 4, 0},
-	{objectKind, 2, 0}, {objectKind, 4, 0},
+// packKind is the kind of a value that begins with c.
+func packKind(c byte) kind { return packShapes[c].kind }
+
+// packShape is what a value's first byte says: its kind, the bits of the byte that
+// are a length, the bytes of length after it, and the bytes of body that there are
+// whatever the length.
+type packShape struct {
+	kind              kind
+	low, length, body uint8
 }
 
-// packKind is the kind of a value that begins with c.
-func packKind(c byte) kind {
-	switch {
-	case c <= 0x7f || c >= 0xe0:
-		return numberKind
-	case c <= 0x8f:
-		return objectKind
-	case c <= 0x9f:
-		return arrayKind
-	case c <= 0xbf:
-		return textKind
+var packShapes = func() (t [256]packShape) {
+	for c := range t {
+		switch {
+		case c <= 0x7f || c >= 0xe0:
+			t[c] = packShape{kind: numberKind}
+		case c <= 0x8f:
+			t[c] = packShape{kind: objectKind, low: 0x0f}
+		case c <= 0x9f:
+			t[c] = packShape{kind: arrayKind, low: 0x0f}
+		case c <= 0xbf:
+			t[c] = packShape{kind: textKind, low: 0x1f}
+		}
 	}
-	return packKinds[c-0xc0].kind
-}
+	copy(t[0xc0:], []packShape{
+		{kind: nullKind}, {}, {kind: boolKind}, {kind: boolKind},
+		{kind: binKind, length: 1}, {kind: binKind, length: 2}, {kind: binKind, length: 4},
+		{kind: extKind, length: 1, body: 1}, {kind: extKind, length: 2, body: 1}, {kind: extKind, length: 4, body: 1},
+		{kind: numberKind, body: 4}, {kind: numberKind, body: 8},
+		{kind: numberKind, body: 1}, {kind: numberKind, body: 2}, {kind: numberKind, body: 4}, {kind: numberKind, body: 8},
+		{kind: numberKind, body: 1}, {kind: numberKind, body: 2}, {kind: numberKind, body: 4}, {kind: numberKind, body: 8},
+		{kind: extKind, body: 2}, {kind: extKind, body: 3}, {kind: extKind, body: 5}, {kind: extKind, body: 9}, {kind: extKind, body: 17},
+		{kind: textKind, length: 1}, {kind: textKind, length: 2}, {kind: textKind, length: 4},
+		{kind: arrayKind, length: 2}, {kind: arrayKind, length: 4},
+		{kind: objectKind, length: 2}, {kind: objectKind, length: 4},
+	})
+	return t
+}()
 
 // packEnd is the length of the validated value that b begins with.
 func packEnd(b []byte) int {
