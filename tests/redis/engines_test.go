@@ -33,19 +33,22 @@ type host struct {
 	url    string
 }
 
-func newHost(t *testing.T, address string) *host {
+func newHost(t *testing.T, address string, change ...func(*engine.Config)) *host {
 	t.Helper()
 	h := &host{bridge: node(t, address)}
-	var err error
-	h.Engine, err = engine.Start(t.Context(), engine.Config{
+	cfg := engine.Config{
 		Authenticator: asTold{}, Broker: h.bridge,
 		TenantDefaults: engine.TenantLimits{SessionRate: backpressure.Rate{Messages: -1, Bytes: -1}},
 		Kinds: []rooms.Kind{{Name: rooms.Any, Events: map[string]rooms.EventPolicy{
 			rooms.Any: {Delivery: rooms.AtLeastOnce, Lane: backpressure.Interactive},
 			"typing":  {Delivery: rooms.Transient, Lane: backpressure.Lossy, Overflow: backpressure.DropOldest},
 		}}},
-	})
-	if err != nil {
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	var err error
+	if h.Engine, err = engine.Start(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	web := httptest.NewServer(h.Handler())
