@@ -14,23 +14,25 @@ import (
 )
 
 // admission counts the connections that have not said hello, in all and by
-// address, and judges origins.
+// source, how fast they come, and judges origins.
 type admission struct {
 	// immutable
 	max, perAddress int
+	arrivals        *arrivals // has its own lock
 
 	origins atomic.Pointer[origins]
 
 	// guarded by mu
 	mu      sync.Mutex
 	waiting int
-	from    map[netip.Addr]int
+	from    map[netip.Addr]int // by source
 }
 
 func newAdmission(e *Engine) *admission {
 	a := &admission{
 		max: e.cfg.Limits.MaxUnauthenticated, perAddress: e.cfg.Limits.MaxUnauthenticatedPerAddress,
-		from: make(map[netip.Addr]int),
+		arrivals: newArrivals(e.cfg.Limits.AcceptRate, e.cfg.Limits.AcceptRatePerAddress),
+		from:     make(map[netip.Addr]int),
 	}
 	a.origins.Store(newOrigins(&e.cfg))
 	return a
@@ -54,26 +56,41 @@ func newOrigins(cfg *Config) *origins {
 	return a
 }
 
+// paced refuses a connection that comes too fast after others, at no more cost than
+// that its request was read.
+func (a *admission) paced(now int64, addr netip.Addr) *codec.Error {
+	switch wait, own := a.arrivals.take(now, source(addr)); {
+	case wait == 0:
+		return nil
+	case own:
+		return codec.Retry(codec.CodeRateLimited, codec.ScopeNode, max(wait, retryFull), "too many connections of one address a second")
+	default:
+		return codec.Retry(codec.CodeUnavailable, codec.ScopeNode, max(wait, retryFull), "too many connections a second")
+	}
+}
+
 // enter counts one more; false: there are too many.
 func (a *admission) enter(addr netip.Addr) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.waiting >= a.max || a.from[addr] >= a.perAddress {
+	from := source(addr)
+	if a.waiting >= a.max || a.from[from] >= a.perAddress {
 		return false
 	}
 	a.waiting++
-	a.from[addr]++
+	a.from[from]++
 	return true
 }
 
 // leave counts one less.
 func (a *admission) leave(addr netip.Addr) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
+	from := source(addr)
 	a.waiting--
-	if a.from[addr]--; a.from[addr] == 0 {
-		delete(a.from, addr)
+	if a.from[from]--; a.from[from] == 0 {
+		delete(a.from, from)
 	}
-	a.mu.Unlock()
 }
 
 // inURL are the names under which credentials may not travel in a query.

@@ -106,7 +106,12 @@ type Limits struct {
 	MaxFrameBytes   int // a frame to a client [512 KiB]
 
 	MaxUnauthenticated           int // connections without hello [1,000]
-	MaxUnauthenticatedPerAddress int // [100]
+	MaxUnauthenticatedPerAddress int // an IPv6 network of 64 bits counts as one [100]
+
+	// How many WebSocket connections may come in a second, burst two seconds' worth.
+	// Beyond it they are refused before their upgrade. -1: no limit.
+	AcceptRate           int // [5,000]
+	AcceptRatePerAddress int // [2,500]
 
 	SessionQueueItems int // frames that wait for one client [1,024]
 	SessionQueueBytes int // [1 MiB]
@@ -224,6 +229,8 @@ func (l *Limits) defaults() {
 	set(&l.MaxFrameBytes, 512<<10)
 	set(&l.MaxUnauthenticated, 1_000)
 	set(&l.MaxUnauthenticatedPerAddress, 100)
+	set(&l.AcceptRate, 5_000)
+	set(&l.AcceptRatePerAddress, 2_500)
 	set(&l.SessionQueueItems, 1_024)
 	set(&l.SessionQueueBytes, 1<<20)
 	set(&l.SessionMaxRooms, 128)
@@ -247,6 +254,9 @@ func (l *Limits) validate(fault func(string, ...any)) {
 		if v < 0 {
 			fault("Limits.%s is negative", name)
 		}
+	}
+	if min(l.AcceptRate, l.AcceptRatePerAddress) < -1 {
+		fault("Limits: an accept rate is negative")
 	}
 	if least := 6*l.MaxMessageBytes + 4<<10; l.MaxFrameBytes < least {
 		fault("Limits.MaxFrameBytes is %d; with this MaxMessageBytes it must be at least %d", l.MaxFrameBytes, least)

@@ -20,6 +20,12 @@ func (e *Engine) Admit(r *http.Request) *codec.Error {
 	if e.guests.areLeaving() {
 		return errLeaving
 	}
+	if err := e.admission.paced(e.pool.Now(), address(r)); err != nil {
+		if n := e.rushed.due(time.Now()); n > 0 {
+			e.cfg.Logger.Warn("connections refused: they come faster than they may", "times", n)
+		}
+		return err
+	}
 	if err := e.admission.judge(r); err != nil {
 		return err
 	}

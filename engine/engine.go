@@ -57,6 +57,7 @@ type Engine struct {
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
 	unjudged   seldom            // has its own lock
+	rushed     seldom            // likewise
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
@@ -198,7 +199,7 @@ func (e *Engine) tenant(name string) (*node, error) {
 		return n, nil
 	}
 	n := e.newTenant(name)
-	if _, err := e.system.SpawnRoot(&tenant.ActorKind, name, n.Tenant, n.Mailbox()); err != nil {
+	if _, err := e.system.SpawnRoot(&tenant.ActorKind, n.Tenant, n.Mailbox()); err != nil {
 		return nil, err
 	}
 	n.label = e.labels.take(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ var (
 // once, fair by address. The error is of the credentials (auth.ErrUnauthenticated),
 // of ctx, errCrowded, errUnjudged, or errFaulty.
 func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Identity, error) {
-	if err := e.handshakes.Acquire(ctx, cr.Remote); err != nil {
+	if err := e.handshakes.Acquire(ctx, sourceOf(cr.Remote)); err != nil {
 		return nil, err
 	}
 	defer e.handshakes.Release()
@@ -46,6 +47,15 @@ func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Ident
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// sourceOf is the source of an address as Credentials have it.
+func sourceOf(remote string) string {
+	a, err := netip.ParseAddr(remote)
+	if err != nil {
+		return remote
+	}
+	return source(a).String()
 }
 
 // authenticate asks the Authenticator, here and now, and looks at its answer.

@@ -41,6 +41,9 @@ func engineConfig(c *config.Config, authenticator auth.Authenticator, log *slog.
 			MaxUnauthenticated:           c.Transport.MaxUnauthenticated,
 			MaxUnauthenticatedPerAddress: c.Transport.MaxUnauthenticatedPerAddress,
 
+			AcceptRate:           c.Transport.AcceptRate.Connections,
+			AcceptRatePerAddress: c.Transport.AcceptRate.PerAddress,
+
 			SessionQueueItems: c.Session.Queue.Items,
 			SessionQueueBytes: int(c.Session.Queue.Bytes),
 			SessionMaxRooms:   c.Session.MaxRooms,
@@ -68,6 +71,8 @@ func engineConfig(c *config.Config, authenticator auth.Authenticator, log *slog.
 	if c.Session.PresenceGrace == 0 { // "leave at once" here, "the default" there
 		cfg.Limits.PresenceGrace = -1
 	}
+	unlimited(&cfg.Limits.AcceptRate)
+	unlimited(&cfg.Limits.AcceptRatePerAddress)
 	for name, t := range c.Tenants {
 		cfg.Tenants[name] = tenantLimits(t)
 	}

@@ -109,6 +109,13 @@ type Transport struct {
 	SSE                          bool          `key:"sse" default:"true" later:"*" doc:"serve Server-Sent Events"`
 	MaxUnauthenticated           int           `key:"max_unauthenticated" default:"1000" doc:"connections without hello, in all"`
 	MaxUnauthenticatedPerAddress int           `key:"max_unauthenticated_per_address" default:"100" doc:"connections without hello, of one address"`
+	AcceptRate                   AcceptRate    `key:"accept_rate"`
+}
+
+// AcceptRate is how fast connections may come.
+type AcceptRate struct {
+	Connections int `key:"connections" default:"5000" zero:"no limit" doc:"new WebSocket connections, a second"`
+	PerAddress  int `key:"per_address" default:"2500" zero:"no limit" doc:"of one address"`
 }
 
 // Compression of messages.
