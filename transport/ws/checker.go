@@ -51,6 +51,10 @@ func violation(cause codec.Cause, reason string) *verdict {
 func (c *checker) Step(p []byte) (int, *verdict) {
 	for i := 0; i < len(p); {
 		if c.left == 0 {
+			if n := c.common(p[i:]); n > 0 {
+				i += n
+				continue
+			}
 			c.header[c.have] = p[i]
 			c.have++
 			if v := c.checkHeader(); v != nil {
@@ -72,6 +76,31 @@ func (c *checker) Step(p []byte) (int, *verdict) {
 		}
 	}
 	return len(p), nil
+}
+
+// common passes a header that is there whole and begins a message that is neither
+// fragmented nor compressed, since nearly all are such. It returns its length; 0
+// leaves it, be it in order or not, to be looked at byte by byte.
+func (c *checker) common(p []byte) int {
+	const need = 6
+	if c.have > 0 || c.fragmented || len(p) < need || p[0] != bitFin|opText && p[0] != bitFin|opBinary || p[1] <= bitMask {
+		return 0
+	}
+	size, n := int(p[1]&^bitMask), need
+	switch {
+	case size == 127:
+		return 0
+	case size == 126:
+		size, n = int(binary.BigEndian.Uint16(p[2:])), need+2
+		if size <= maxControl || len(p) < n {
+			return 0
+		}
+	}
+	if size > c.max {
+		return 0
+	}
+	c.header[0], c.packed, c.left = p[0], false, uint64(size)
+	return n
 }
 
 func (c *checker) opcode() byte { return c.header[0] & 0x0F }

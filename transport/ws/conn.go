@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/yaza-dev/pulse/codec"
@@ -21,6 +22,8 @@ type conn struct {
 	socket socket
 
 	ready func(error) // set before the first Write
+
+	over atomic.Bool // cause is set; for the reader, who asks with each message
 
 	mu  sync.Mutex // never held over I/O or a call to the outside
 	out outbox     // guarded by mu
@@ -99,7 +102,7 @@ func (c *conn) end(cause codec.Cause, frame []byte) {
 		c.mu.Unlock()
 		return
 	}
-	c.cause = cause
+	c.begin(cause)
 	c.refuse(transport.ErrClosed)
 	c.cutLater()
 	c.out.close = frame
@@ -228,7 +231,7 @@ func (c *conn) fail(err error) error {
 	c.out.write = nil
 	c.refuse(err)
 	if stuck && c.cause == 0 {
-		c.cause = codec.CauseOverload
+		c.begin(codec.CauseOverload)
 	}
 	c.cutLater()
 	c.settle()
@@ -242,11 +245,10 @@ func (c *conn) fail(err error) error {
 	return err
 }
 
-// ended reports whether the end has begun.
-func (c *conn) ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cause != 0
+// begin takes note of the first cause. Called with mu held.
+func (c *conn) begin(cause codec.Cause) {
+	c.cause = cause
+	c.over.Store(true)
 }
 
 // firstCause is why the connection ends; the end has begun.

@@ -167,7 +167,7 @@ type events struct{ gws.BuiltinEventHandler }
 func (events) OnMessage(socket *gws.Conn, m *gws.Message) {
 	defer m.Close()
 	r := socket.NetConn().(*reader)
-	if r.conn.ended() || r.overfull {
+	if r.conn.over.Load() || r.overfull {
 		return // the session is gone; only the peer's close is waited for
 	}
 	if len(m.Bytes()) > r.check.max { // inflated
