@@ -288,8 +288,9 @@ func (r *Room) replace(ms *message.Membership) {
 func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	j := m.join
 	ok := &codec.JoinResult{Room: r.cfg.Topic.Room, Position: pos, Reset: reset}
-	ok.Recovered = j.HasPosition && reset == codec.ResetNone
-	if !ok.Recovered {
+	if ok.Recovered = j.HasPosition && reset == codec.ResetNone; ok.Recovered {
+		ok.Position = j.Position // the client's own, also where a later epoch goes on from it
+	} else {
 		ok.Data = r.snapshot() // may not return: until it does the join is owed its answer
 	}
 	if reset != codec.ResetNone {

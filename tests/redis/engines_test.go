@@ -188,6 +188,39 @@ func TestB039_ReconnectLandsOnDifferentHostAndResumesFromEventBuffer(t *testing.
 	}
 }
 
+// Who comes back after its epoch has ended, and lost nothing, is told its own position, and
+// what follows is of the new one.
+func TestAPositionThatHoldsIsAnsweredAsTheClientsOwn(t *testing.T) {
+	s := server.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	h := newHost(t, s.Address())
+	ann := dial(t, h, "ann")
+	sub, err := ann.Join(t.Context(), client.Join{Room: "chat:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func() {
+		if _, err := ann.Publish(t.Context(), client.Publish{Room: "chat:1", Event: "message"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish()
+	at := events(t, sub, 1)[0].Position
+	s.Kill()
+	s.Restart()
+	publish()
+	if next := events(t, sub, 1)[0].Position; next.Epoch == at.Epoch || next.Offset != 2 {
+		t.Fatalf("%v after %v and a bounce", next, at)
+	}
+	again, err := dial(t, h, "bob").Join(t.Context(), client.Join{Room: "chat:1", Position: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Position(); got != at {
+		t.Errorf("it asked from %v, and is answered %v", at, got)
+	}
+	events(t, again, 1)
+}
+
 // While there is no server members of one node hear each other's transient events,
 // and what is kept follows once it is back.
 func TestLocalTransientDeliveryGoesOnWithoutAServer(t *testing.T) {
