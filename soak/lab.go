@@ -65,7 +65,9 @@ bridge: { redis: { addresses: [%s], mode: sentinel, master_name: %s, check: 2s }
 
 func (l *lab) token() string { return l.pass }
 
-func (l *lab) kept(room string) int {
+func (l *lab) kept(room string) int { return kept(room) }
+
+func kept(room string) int {
 	if strings.HasPrefix(room, "short") {
 		return shortKept
 	}

@@ -15,7 +15,7 @@ func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // command is the program: 0 all is well, 1 it is not, 2 wrong use.
 func command(args []string, stdout, stderr io.Writer) int {
-	o := options{Out: stdout, Settle: 2 * time.Second}
+	o := options{Out: stdout, Settle: 2 * time.Second, Ending: time.Minute}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Uint64Var(&o.Seed, "seed", rand.Uint64N(1_000_000), "of the choices: which faults come when")

@@ -15,13 +15,11 @@ type options struct {
 	Seed           uint64
 	Duration       time.Duration // of making faults
 	Settle         time.Duration // after each
+	Ending         time.Duration // how long the last events may take to be with everybody
 	Clients, Rooms int
 	Rate           int // events a second in all
 	Out            io.Writer
 }
-
-// ending is how long the last events may take to be with everybody.
-const ending = time.Minute
 
 // faulty makes faults while a crowd is at work, and says which.
 type faulty func(now func() time.Duration) []history.Fault
@@ -56,7 +54,7 @@ func run(o options, s site, faults faulty) (*report, error) {
 	close(stop)
 	publishing.Wait()
 	wandering.Wait()
-	final, done := context.WithTimeout(ctx, ending)
+	final, done := context.WithTimeout(ctx, o.Ending)
 	defer done()
 	c.last(final)
 	c.leave()
