@@ -69,12 +69,18 @@ func read(t *testing.T, b []byte, step int) (*witness, []byte) {
 
 func play(t *testing.T, s *script) (*witness, []byte) {
 	t.Helper()
+	h := NewHandler(Config{Acceptor: new(witness), MaxMessageBytes: testLimit})
+	return playTo(t, h, s, agreement{})
+}
+
+// playTo plays a script to a connection of h on which packing was agreed.
+func playTo(t *testing.T, h *Handler, s *script, packing agreement) (*witness, []byte) {
+	t.Helper()
 	w := new(witness)
-	h := NewHandler(Config{Acceptor: w, MaxMessageBytes: testLimit})
-	u := upgrade{key: "AAAAAAAAAAAAAAAAAAAAAA==", protocol: h.config.Protocols[0]}
+	u := upgrade{key: "AAAAAAAAAAAAAAAAAAAAAA==", protocol: h.config.Protocols[0], packing: packing}
 	r := h.newReader(s, bufio.NewReader(bytes.NewReader(nil)), u)
 	var err error
-	if r.gws, err = h.upgraders[flavour{}].UpgradeFromConn(r, bufio.NewReaderSize(r, 64), u.request()); err != nil {
+	if r.gws, err = h.upgraders[flavour{deflate: packing.deflate}].UpgradeFromConn(r, bufio.NewReaderSize(r, 64), u.request()); err != nil {
 		t.Fatal(err)
 	}
 	r.upgraded()
