@@ -23,8 +23,8 @@ type Actor interface {
 	Stopped()
 }
 
-// Parent is an Actor that wants to know when a child has ended, for whatever
-// reason: the child's Stopped has returned by then.
+// Parent is an Actor that may have children. It is told when one has ended, for
+// whatever reason: the child's Stopped has returned by then.
 type Parent interface {
 	ChildStopped(child *Ref)
 }

@@ -39,14 +39,10 @@ func TestAParentEndsAfterItsChildrenAndIsTold(t *testing.T) {
 	var first, second *Ref
 	parent := &puppet{log: &log, child: func(r *Ref) { ended = append(ended, r) }}
 	parent.started = func(c *Context) {
-		// The same name twice is no conflict, as it is for an actor that is ending.
-		first, _ = c.Spawn(stops(), "child", &puppet{}, w.mailbox())
-		second, _ = c.Spawn(stops(), "child", &puppet{}, w.mailbox())
+		first, _ = c.Spawn(stops(), &puppet{}, w.mailbox())
+		second, _ = c.Spawn(stops(), &puppet{}, w.mailbox())
 	}
 	ref := w.root(resumes(), parent)
-	if first.Incarnation >= second.Incarnation || first.PID.Id == second.PID.Id {
-		t.Fatalf("incarnations %d, %d", first.Incarnation, second.Incarnation)
-	}
 	first.Stop()
 	w.run()
 	want(t, "told", ended, []*Ref{first})
@@ -57,6 +53,60 @@ func TestAParentEndsAfterItsChildrenAndIsTold(t *testing.T) {
 	w.down()
 }
 
+func TestNothingReachesALaterActor(t *testing.T) {
+	// Numbers are used again, but a PID is of one actor.
+	w := newWorld(t, nil)
+	first := w.root(stops(), &puppet{})
+	stale := actor.PID{Address: first.PID.Address, Id: first.PID.Id, RequestId: first.PID.RequestId}
+	first.Stop()
+	w.run()
+	var log []string
+	second := w.root(stops(), &puppet{log: &log})
+	want(t, "number", second.PID.RequestId, first.PID.RequestId)
+	for _, pid := range []*actor.PID{first.PID, &stale} {
+		w.system.root.Poison(pid)
+		w.system.root.Stop(pid)
+	}
+	w.run()
+	want(t, "calls", log, []string{"started"})
+	second.Stop()
+	w.down()
+}
+
+func TestAFamilyEndsOnceHoweverOftenItIsStopped(t *testing.T) {
+	// A second end would be taken for that of the family of the next instance.
+	w := newWorld(t, nil)
+	var log []string
+	var child *Ref
+	next := &puppet{log: &log, started: func(c *Context) { child, _ = c.Spawn(stops(), &puppet{}, w.mailbox()) }}
+	ref := w.root(restarts(5, 0), &puppet{restart: func() Actor { return next }})
+	ref.PostSystemMessage(&actor.Restart{})
+	ref.PostSystemMessage(&actor.Restart{})
+	w.run()
+	ref.Stop()
+	w.pool.Step()
+	want(t, "calls", log, []string{"started", "stopping"})
+	w.run()
+	want(t, "calls", log, []string{"started", "stopping", "child stopped", "stopped"})
+	want(t, "child", child.Post(backpressure.Control, mailbox.Item{}), backpressure.Closed)
+	w.down()
+}
+
+func TestOnlyAParentSpawns(t *testing.T) {
+	w := newWorld(t, nil)
+	var err error
+	w.root(stops(), childless{func(c *Context) { _, err = c.Spawn(stops(), &puppet{}, w.mailbox()) }}).Stop()
+	w.down()
+	want(t, "error", err, ErrClosed)
+}
+
+type childless struct{ started func(*Context) }
+
+func (a childless) Started(c *Context)   { a.started(c) }
+func (childless) Receive(*mailbox.Batch) {}
+func (childless) Stopping()              {}
+func (childless) Stopped()               {}
+
 func TestAnActorThatEndsSpawnsNoMore(t *testing.T) {
 	// protoactor stops the children of an actor once, so a later one would
 	// never end, and neither would its parent.
@@ -64,14 +114,14 @@ func TestAnActorThatEndsSpawnsNoMore(t *testing.T) {
 	var errs []error
 	p := &puppet{}
 	spawn := func() {
-		_, err := p.c.Spawn(stops(), "late", &puppet{}, w.mailbox())
+		_, err := p.c.Spawn(stops(), &puppet{}, w.mailbox())
 		errs = append(errs, err)
 	}
 	p.ending, p.ended = spawn, spawn
 	w.root(stops(), p).Stop()
 	w.down()
 	want(t, "errors", errs, []error{ErrClosed, ErrClosed})
-	_, err := w.system.SpawnRoot(stops(), "late", &puppet{}, w.mailbox())
+	_, err := w.system.SpawnRoot(stops(), &puppet{}, w.mailbox())
 	want(t, "root after Close", errors.Is(err, ErrClosed), true)
 }
 
@@ -94,7 +144,7 @@ func TestAPanicInACallbackNeverWedgesTheTree(t *testing.T) {
 		{"restart", func(*world) *puppet { return &puppet{restart: func() Actor { bad(); return nil }} }, restarts(5, 0), bad},
 		{"child stopped", func(w *world) *puppet {
 			p := &puppet{child: func(*Ref) { bad() }}
-			p.started = func(c *Context) { c.Spawn(stops(), "grandchild", &puppet{}, w.mailbox()) }
+			p.started = func(c *Context) { c.Spawn(stops(), &puppet{}, w.mailbox()) }
 			return p
 		}, stops(), nil},
 	}
@@ -103,7 +153,7 @@ func TestAPanicInACallbackNeverWedgesTheTree(t *testing.T) {
 			w := newWorld(t, nil)
 			var child *Ref
 			parent := &puppet{started: func(c *Context) {
-				child, _ = c.Spawn(tt.kind, tt.kind.Name, tt.child(w), w.mailbox())
+				child, _ = c.Spawn(tt.kind, tt.child(w), w.mailbox())
 			}}
 			ref := w.root(resumes(), parent)
 			if tt.trigger != nil {
@@ -189,7 +239,7 @@ func TestARestartDuringTheEndDoesNotBringTheActorBack(t *testing.T) {
 	var log []string
 	var child *Ref
 	p := &puppet{log: &log, restart: func() Actor { return &puppet{log: &log} }}
-	p.started = func(c *Context) { child, _ = c.Spawn(stops(), "child", &puppet{}, w.mailbox()) }
+	p.started = func(c *Context) { child, _ = c.Spawn(stops(), &puppet{}, w.mailbox()) }
 	ref := w.root(restarts(5, 0), p)
 	child.PostSystemMessage(&actor.SuspendMailbox{})
 	ref.Stop()
@@ -202,7 +252,7 @@ func TestAStopDuringARestartEndsTheActor(t *testing.T) {
 	w := newWorld(t, nil)
 	var log []string
 	p := &puppet{log: &log, restart: func() Actor { return &puppet{log: &log} }}
-	p.started = func(c *Context) { c.Spawn(stops(), "child", &puppet{}, w.mailbox()) }
+	p.started = func(c *Context) { c.Spawn(stops(), &puppet{}, w.mailbox()) }
 	ref := w.root(restarts(5, 0), p)
 	ref.PostSystemMessage(&actor.Restart{})
 	w.pool.Step() // it has asked for the successor, and waits for its child
@@ -231,12 +281,12 @@ func TestChildrenOfARestartedActor(t *testing.T) {
 	var errs []error
 	old, next := &puppet{}, &puppet{}
 	old.restart = func() Actor {
-		_, err := old.c.Spawn(stops(), "late", &puppet{}, w.mailbox())
+		_, err := old.c.Spawn(stops(), &puppet{}, w.mailbox())
 		errs = append(errs, err)
 		return next
 	}
 	next.started = func(c *Context) {
-		_, err := c.Spawn(stops(), "child", &puppet{}, w.mailbox())
+		_, err := c.Spawn(stops(), &puppet{}, w.mailbox())
 		errs = append(errs, err)
 	}
 	ref := w.root(restarts(5, 0), old)
@@ -268,8 +318,8 @@ func TestB129_AChildThatAsksItsEndingParentIsAnswered(t *testing.T) {
 			Removed: func(msg any, o backpressure.Outcome) { answer = o.String() },
 		}, nil)
 		var child *Ref
-		parent, err := w.system.SpawnRoot(resumes(), "parent", &puppet{started: func(c *Context) {
-			child, _ = c.Spawn(stops(), "child", &puppet{}, w.mailbox())
+		parent, err := w.system.SpawnRoot(resumes(), &puppet{started: func(c *Context) {
+			child, _ = c.Spawn(stops(), &puppet{}, w.mailbox())
 		}}, box)
 		if err != nil {
 			t.Fatal(err)
@@ -314,11 +364,11 @@ func TestB135_SpawnAndStopAtOnceLeavesNothing(t *testing.T) {
 				parent := &puppet{
 					started: func(c *Context) {
 						started.Add(1)
-						c.Spawn(kind, "child", &puppet{}, w.mailbox())
+						c.Spawn(kind, &puppet{}, w.mailbox())
 					},
 					ended: func() { stopped.Add(1) },
 				}
-				ref, err := w.system.SpawnRoot(kind, "root", parent, w.mailbox())
+				ref, err := w.system.SpawnRoot(kind, parent, w.mailbox())
 				if err != nil {
 					t.Error(err)
 					return
@@ -396,17 +446,18 @@ func TestM16_DeadLettersStartNoGoroutine(t *testing.T) {
 	}
 }
 
-// What an idle actor holds on the heap, its mailbox and its place among its
-// parent's children included: at most 1 KB is promised.
+// What an idle actor holds on the heap beside its own struct: the mailbox, its place in
+// its family, and protoactor's context and PID.
 func TestAnIdleActorIsSmall(t *testing.T) {
-	const n, promise = 20_000, 1024
+	const n, promise = 8_000, 560
 	w := newWorld(t, nil)
 	kind := stops()
+	shared := mailbox.Config{Pool: w.pool, Tenant: w.tenant, Items: 16, Bytes: 1 << 20}
 	refs := make([]*Ref, n)
 	parent := &puppet{}
 	parent.on = func(any) {
 		for i := range refs {
-			refs[i], _ = parent.c.Spawn(kind, "s", idle{}, w.mailbox())
+			refs[i], _ = parent.c.Spawn(kind, idle{}, mailbox.New(&shared, nil))
 		}
 	}
 	round := func() (bytes uint64) {
@@ -420,7 +471,7 @@ func TestAnIdleActorIsSmall(t *testing.T) {
 		clear(refs)
 		return bytes
 	}
-	round() // protoactor's registry makes its 32,768 maps at their first entries
+	round() // what the tables have grown to is used again
 	per := round() / n
 	t.Logf("%d bytes per idle actor", per)
 	if per > promise {

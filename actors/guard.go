@@ -28,12 +28,12 @@ func (g *guard) Receive(ctx actor.Context) {
 	case *actor.Restarting:
 		g.restarting()
 	case *actor.Stopping:
-		g.c.ending = true
+		g.c.close()
 		g.protect("stopping", g.c.actor.Stopping)
 	case *actor.Stopped:
 		g.protect("stopped", g.c.actor.Stopped)
-		g.c.actor, g.c.children = nil, nil
-		g.c.system.stopped(g.c)
+		g.c.actor, g.c.family = nil, nil
+		g.c.system.stopped(g.c, ctx.Parent().Address == actorAddress)
 	}
 }
 
@@ -46,23 +46,27 @@ func (g *guard) started(ctx actor.Context) {
 			g.c.actor = nothing{}
 			g.c.ref.Stop()
 		}
-		g.c.ending = false
+	}
+	if _, ok := g.c.actor.(Parent); ok {
+		g.c.family = newFamily(g.c, ctx)
 	}
 	g.c.actor.Started(g.c)
 }
 
 func (g *guard) childStopped(pid *actor.PID) {
-	child := g.c.children[pid]
-	delete(g.c.children, pid)
-	if parent, ok := g.c.actor.(Parent); ok && child != nil {
-		g.protect("child stopped", func() { parent.ChildStopped(child) })
+	child := g.c.system.buried(pid)
+	if child == nil {
+		return
 	}
+	g.c.family.remove(child)
+	g.protect("child stopped", func() { g.c.actor.(Parent).ChildStopped(&child.ref) })
+	g.c.family.ended()
 }
 
 // restarting asks for the successor now, but the old instance is still the one
 // to be told of its children's ends.
 func (g *guard) restarting() {
-	g.c.ending = true
+	g.c.close()
 	var next Actor
 	if r, ok := g.c.actor.(Restarter); ok {
 		g.protect("restart", func() { next = r.Restart() })
@@ -87,13 +91,7 @@ func (g *guard) protect(callback string, f func()) {
 
 func (g *guard) Rule() *supervision.Rule { return &g.c.kind.Rule }
 
-func (g *guard) Failures() *supervision.Backoff {
-	if g.c.failures == nil {
-		b := g.c.kind.Rule.Backoff
-		g.c.failures = &b
-	}
-	return g.c.failures
-}
+func (g *guard) Failures() *supervision.Backoff { return g.c.system.failuresOf(g.c) }
 
 func (g *guard) Stop()    { g.c.ref.Stop() }
 func (g *guard) Restart() { g.c.ref.PostSystemMessage(&actor.Restart{}) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -57,7 +58,7 @@ func hide(a slog.Attr) slog.Attr {
 	}
 	switch v := a.Value.Any().(type) {
 	case *actor.PID:
-		return slog.String(a.Key, v.Id)
+		return slog.String(a.Key, v.Id+"~"+strconv.FormatUint(uint64(v.RequestId), 10))
 	case *mailbox.Panic:
 		return slog.Attr{Key: a.Key, Value: v.LogValue()}
 	default:

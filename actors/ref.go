@@ -10,8 +10,7 @@ import (
 // Data goes through the embedded mailbox; the PID is for protoactor alone.
 type Ref struct {
 	*mailbox.Mailbox
-	PID         *actor.PID
-	Incarnation uint64 // unique in the System, larger for a later actor
+	PID *actor.PID
 }
 
 // Stop ends the actor and, before its own end, its children. It returns at

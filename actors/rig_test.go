@@ -66,7 +66,7 @@ func (w *world) mailbox() *mailbox.Mailbox {
 
 func (w *world) root(k *Kind, a Actor) *Ref {
 	w.t.Helper()
-	ref, err := w.system.SpawnRoot(k, k.Name, a, w.mailbox())
+	ref, err := w.system.SpawnRoot(k, a, w.mailbox())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,10 +84,11 @@ func (w *world) post(ref *Ref, msgs ...any) {
 	w.run()
 }
 
-// left is what protoactor still knows, its own three processes apart.
+// left is what is still known of actors: in protoactor's registry, its guardian
+// apart, and in ours.
 func (w *world) left() int {
-	n := -3 // dead letters, event stream, guardian
-	for _, m := range w.system.root.ActorSystem().ProcessRegistry.LocalPIDs.LocalPIDs {
+	n := w.system.table.size() + len(w.system.successors) + len(w.system.failures) - 1
+	for _, m := range w.system.proto.ProcessRegistry.LocalPIDs.LocalPIDs {
 		n += m.Count()
 	}
 	return n

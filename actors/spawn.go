@@ -2,19 +2,18 @@ package actors
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
-	"github.com/yaza-dev/pulse/actors/supervision"
 )
 
 // ErrClosed is the answer to a spawn when the system, or the would-be parent,
-// is ending.
+// is ending, and to one by an actor that is no Parent.
 var ErrClosed = errors.New("actors: closed")
 
-// Context is an actor's own view of itself.
+// Context is an actor's own view of itself. There is one for each session, so its
+// size counts.
 type Context struct {
 	// immutable after the spawn
 	system *System
@@ -22,60 +21,61 @@ type Context struct {
 	ref    Ref
 
 	// owned by the actor's calls
-	proto    actor.Context
-	actor    Actor
-	children map[*actor.PID]*Ref // made at the first child
+	actor  Actor
+	family *family // nil: it is no Parent, or has not started
 
-	// owned by the supervisor's calls
-	failures *supervision.Backoff // made at the first failure
-
-	ending bool // owned by the actor's calls: no more children
+	at int32 // place in its parent's family, whose it is
 }
 
 // Self is the actor's own Ref.
 func (c *Context) Self() *Ref { return &c.ref }
 
-// Spawn starts a as a child. The name is for logs and may repeat. Only on the
-// actor's own calls, because protoactor keeps children without a lock.
-func (c *Context) Spawn(k *Kind, name string, a Actor, m *mailbox.Mailbox) (*Ref, error) {
-	if c.ending {
+// Spawn starts a as a child. Only on the actor's own calls, because children are kept
+// without a lock.
+func (c *Context) Spawn(k *Kind, a Actor, m *mailbox.Mailbox) (*Ref, error) {
+	if c.family == nil || c.family.ending {
 		return nil, ErrClosed
 	}
-	child, err := c.system.spawn(c.proto, k, name, a, m)
-	if err != nil {
+	child := &Context{system: c.system, kind: k, actor: a, ref: Ref{Mailbox: m}}
+	c.family.add(child)
+	if err := c.system.spawn(c.family.proto, child); err != nil {
+		c.family.remove(child)
 		return nil, err
 	}
-	if c.children == nil {
-		c.children = make(map[*actor.PID]*Ref)
-	}
-	c.children[child.PID] = child
-	return child, nil
+	return &child.ref, nil
 }
 
-// spawner is protoactor's, of a root or of an actor.
-type spawner interface {
-	SpawnNamed(props *actor.Props, name string) (*actor.PID, error)
+// close refuses children from here on: protoactor stops them all once, and a later one
+// would never end.
+func (c *Context) close() {
+	if c.family != nil {
+		c.family.ending = true
+	}
 }
+
+// Where PIDs are of, which tells protoactor to ask the System for their processes: an
+// actor's, and that of the child in the place of an actor's children.
+const (
+	actorAddress  = "actor"
+	familyAddress = "family"
+)
 
 // spawn makes the actor. All actors share one Props, which would otherwise cost
 // 224 bytes for each; who is being made is handed to its hooks under the lock.
-func (s *System) spawn(by spawner, k *Kind, name string, a Actor, m *mailbox.Mailbox) (*Ref, error) {
+func (s *System) spawn(by actor.SpawnerContext, c *Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	s.incarnation++
-	c := &Context{system: s, kind: k, actor: a, ref: Ref{Mailbox: m, Incarnation: s.incarnation}}
 	s.spawning = c
-	s.live++
-	_, err := by.SpawnNamed(s.props, name+"~"+strconv.FormatUint(s.incarnation, 36))
+	_, err := actor.DefaultSpawner(s.proto, c.kind.Name, s.props, by)
 	s.spawning = nil
 	if err != nil {
-		s.ended()
-		return nil, err
+		return err
 	}
-	return &c.ref, nil
+	s.live++
+	return nil
 }
 
 // newProps are the hooks that protoactor calls, in this order, at a spawn: the
@@ -86,10 +86,38 @@ func newProps(s *System) *actor.Props {
 		func() actor.Actor { return &guard{c: s.unbound} },
 		actor.WithMailbox(func() actor.Mailbox { return s.spawning.ref.Mailbox }),
 		actor.WithOnInit(func(ctx actor.Context) {
-			c := s.spawning
-			c.proto, c.ref.PID = ctx, ctx.Self()
+			c, pid := s.spawning, ctx.Self()
 			ctx.Actor().(*guard).c = c
+			s.proto.ProcessRegistry.LocalPIDs.GetBucket(pid.Id).Remove(pid.Id)
+			c.ref.PID = pid
+			pid.Address, pid.RequestId = actorAddress, s.table.add(c)
 		}),
 		actor.WithSupervisor(s.strategy),
 	)
+}
+
+// process is an actor as protoactor sends it what is not a call: Terminated of a
+// child, Failure, Restart.
+type process Context
+
+var _ actor.Process = (*process)(nil)
+
+func (p *process) SendUserMessage(_ *actor.PID, msg any)   { p.ref.PostUserMessage(msg) }
+func (p *process) SendSystemMessage(_ *actor.PID, msg any) { p.ref.PostSystemMessage(msg) }
+func (p *process) Stop(*actor.PID)                         { p.ref.Stop() }
+
+// process finds the process of a PID. It is asked once for each PID that is sent
+// something, since protoactor remembers the answer.
+func (s *System) process(pid *actor.PID) (actor.Process, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.table.find(pid)
+	switch {
+	case c == nil:
+	case c.ref.PID == pid:
+		return (*process)(c), true
+	case pid.Address == familyAddress && c.family != nil && c.family.pid == pid:
+		return c.family, true // asked by its own actor only
+	}
+	return nil, false
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,9 @@ type Failure struct {
 // System holds the actors of one engine.
 type System struct {
 	// immutable
-	props    *actor.Props
+	proto    *actor.ActorSystem
+	props    *actor.Props // of actors
+	place    *actor.Props // of children in the place of a family
 	root     *actor.RootContext
 	strategy *supervision.Strategy
 	failed   func(Failure)
@@ -48,18 +51,13 @@ type System struct {
 	done     chan struct{} // closed when the last actor after Close has ended
 
 	// guarded by mu
-	mu          sync.Mutex
-	incarnation uint64
-	spawning    *Context // the actor that protoactor is making just now
-	successors  map[string]incarnate
-	live        int
-	closed      bool
-}
-
-// incarnate is an actor between the failed instance and the next.
-type incarnate struct {
-	c    *Context
-	next Actor
+	mu         sync.Mutex
+	spawning   *Context // the actor that protoactor is making just now
+	table      table    // of all whose PIDs may be sent something
+	successors map[*Context]Actor
+	failures   map[*Context]*supervision.Backoff // of those that have failed
+	live       int
+	closed     bool
 }
 
 // NewSystem makes a System without actors.
@@ -67,20 +65,25 @@ func NewSystem(cfg Config) *System {
 	s := &System{
 		failed:     cfg.Failed,
 		done:       make(chan struct{}),
-		successors: make(map[string]incarnate),
+		successors: make(map[*Context]Actor),
+		failures:   make(map[*Context]*supervision.Backoff),
 	}
 	s.unbound = &Context{system: s}
 	s.strategy = &supervision.Strategy{Clock: cfg.Clock, Now: time.Now, Decided: s.decided}
-	s.props = newProps(s)
+	s.props, s.place = newProps(s), newPlace()
 
-	proto := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
+	s.proto = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return discreet(cfg.Logger)
 	}))
 	// protoactor subscribes a dead letter log to its event stream, whose throttle
 	// starts a goroutine that nobody owns and that outlives the system. Nothing
 	// of ours uses the stream, so it gets an empty one.
-	proto.EventStream = zero(proto.EventStream)
-	s.root = proto.Root.Copy().WithGuardian(s.strategy)
+	s.proto.EventStream = zero(s.proto.EventStream)
+	// Of its registry nothing is used but the guardian's entry: 3 MB less.
+	registry := s.proto.ProcessRegistry
+	registry.LocalPIDs.LocalPIDs = slices.Clone(registry.LocalPIDs.LocalPIDs[:1])
+	registry.RegisterAddressResolver(s.process)
+	s.root = s.proto.Root.Copy().WithGuardian(s.strategy)
 	s.root.Self() // makes the guardian here, once; two spawns at a time would make two
 	return s
 }
@@ -89,10 +92,13 @@ func NewSystem(cfg Config) *System {
 // imported for its name alone.
 func zero[T any](_ *T) *T { return new(T) }
 
-// SpawnRoot starts a as an actor without a parent. The name is for logs and may
-// repeat. Callable from any goroutine.
-func (s *System) SpawnRoot(k *Kind, name string, a Actor, m *mailbox.Mailbox) (*Ref, error) {
-	return s.spawn(s.root, k, name, a, m)
+// SpawnRoot starts a as an actor without a parent. Callable from any goroutine.
+func (s *System) SpawnRoot(k *Kind, a Actor, m *mailbox.Mailbox) (*Ref, error) {
+	c := &Context{system: s, kind: k, actor: a, ref: Ref{Mailbox: m}}
+	if err := s.spawn(s.root, c); err != nil {
+		return nil, err
+	}
+	return &c.ref, nil
 }
 
 // Close refuses new actors from here on. It stops none: who started the roots
@@ -115,18 +121,30 @@ func (s *System) Live() int {
 	return s.live
 }
 
-// stopped forgets an actor whose Stopped has returned.
-func (s *System) stopped(c *Context) {
+// stopped forgets an actor whose Stopped has returned, unless it is a child: its
+// parent is told of it by its PID.
+func (s *System) stopped(c *Context, child bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.successors, c.ref.PID.Id)
-	s.ended()
-}
-
-// ended counts one actor less. Under mu.
-func (s *System) ended() {
+	delete(s.successors, c)
+	delete(s.failures, c)
+	if !child {
+		s.table.remove(c)
+	}
 	s.live--
 	s.finish()
+}
+
+// buried forgets the child that pid was of, and returns it; nil: it was of a family.
+func (s *System) buried(pid *actor.PID) *Context {
+	if pid.Address != actorAddress {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	child := s.table.find(pid)
+	s.table.remove(child)
+	return child
 }
 
 func (s *System) finish() {
@@ -138,7 +156,7 @@ func (s *System) finish() {
 // restarting keeps the next instance until protoactor starts it.
 func (s *System) restarting(c *Context, next Actor) {
 	s.mu.Lock()
-	s.successors[c.ref.PID.Id] = incarnate{c, next}
+	s.successors[c] = next
 	s.mu.Unlock()
 }
 
@@ -146,10 +164,23 @@ func (s *System) restarting(c *Context, next Actor) {
 func (s *System) successor(pid *actor.PID) *Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := s.successors[pid.Id]
-	delete(s.successors, pid.Id)
-	i.c.actor = i.next
-	return i.c
+	c := s.table.find(pid)
+	c.actor = s.successors[c]
+	delete(s.successors, c)
+	return c
+}
+
+// failuresOf are those of an actor, which its supervisor alone looks at.
+func (s *System) failuresOf(c *Context) *supervision.Backoff {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.failures[c]
+	if b == nil {
+		b = new(supervision.Backoff)
+		*b = c.kind.Rule.Backoff
+		s.failures[c] = b
+	}
+	return b
 }
 
 // decided reports what the strategy decided about a failed actor.

@@ -52,7 +52,7 @@ func play(t *testing.T, limits Limits, f func(w *world)) {
 			RoomKind: &actors.Kind{Name: "room"}, SessionKind: &actors.Kind{Name: "session"},
 			Ended: func(*Tenant) { w.mu.Lock(); w.ended++; w.mu.Unlock() },
 		})
-		if _, err := w.system.SpawnRoot(&ActorKind, "acme", w.tenant, w.tenant.Mailbox()); err != nil {
+		if _, err := w.system.SpawnRoot(&ActorKind, w.tenant, w.tenant.Mailbox()); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

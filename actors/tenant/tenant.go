@@ -240,7 +240,7 @@ func (t *Tenant) attach(a *message.Attach) {
 		a.Done(codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "as many sessions as the tenant may have"))
 		return
 	}
-	if _, err := t.context.Spawn(t.cfg.SessionKind, "session", a.Session, a.Session.Mailbox()); err != nil {
+	if _, err := t.context.Spawn(t.cfg.SessionKind, a.Session, a.Session.Mailbox()); err != nil {
 		a.Done(errEnding)
 		return
 	}
@@ -266,7 +266,7 @@ func (t *Tenant) room(e *entry, bits uint32) {
 		return
 	}
 	if bits&wanted != 0 && e.ref == nil {
-		ref, err := t.context.Spawn(t.cfg.RoomKind, e.name, e.room, e.room.Mailbox())
+		ref, err := t.context.Spawn(t.cfg.RoomKind, e.room, e.room.Mailbox())
 		if err != nil {
 			t.drop(e)
 			return
