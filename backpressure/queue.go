@@ -67,6 +67,21 @@ func (q *Queue[T]) Push(e Entry[T], p Policy, removed []Entry[T]) (Outcome, []En
 	return Accepted, removed
 }
 
+// Offer is Push for an entry that has no key and that others do not make way for: it is the entry's place at the end of the queue, with its
+// size noted, where the caller puts the rest before the queue changes. Nil: it was not taken.
+func (q *Queue[T]) Offer(size int) (*Entry[T], Outcome) {
+	switch {
+	case size > q.limit || q.items < 1:
+		return nil, TooLarge
+	case !q.fits(size):
+		return nil, Backpressured
+	}
+	q.bytes += size
+	e := q.ring.Extend()
+	e.Size = size
+	return e, Accepted
+}
+
 // Replace puts e in the place of the waiting entry with its key, if that makes the queue at most grow bytes larger; the queue's own bounds
 // are not looked at. found tells whether there is such an entry, done whether old has left the queue for e.
 func (q *Queue[T]) Replace(e Entry[T], grow int) (old Entry[T], found, done bool) {

@@ -73,7 +73,7 @@ func TestQueueModel(t *testing.T) {
 		q.popped = uint32(1<<32 - 500) // numbers wrap on the way
 		for i := range 4000 {
 			e := entry{Item: i, Size: rnd.IntN(40), Key: uint64(rnd.IntN(12)), Expires: int64(rnd.IntN(3) * rnd.IntN(4000))}
-			switch rnd.IntN(12) {
+			switch rnd.IntN(14) {
 			case 0, 1, 2, 3, 4:
 				p := Policy(rnd.IntN(Policies))
 				o, removed := q.Push(e, p, nil)
@@ -97,7 +97,19 @@ func TestQueueModel(t *testing.T) {
 					q.PushReserved(e)
 					n.entries, n.keyed = append(n.entries, e), append(n.keyed, e.Key != 0)
 				}
-			case 6:
+			case 6, 7:
+				e.Key = 0
+				slot, o := q.Offer(e.Size)
+				if slot != nil {
+					if *slot != (entry{Size: e.Size}) {
+						t.Fatalf("seed %d: a place with %v in it", seed, *slot)
+					}
+					*slot = e
+				}
+				if want, _ := n.push(e, Reject); o != want || o.Took() != (slot != nil) {
+					t.Fatalf("seed %d: Offer of %d: %v, want %v", seed, e.Size, o, want)
+				}
+			case 8:
 				q.PushFront(e)
 				n.entries, n.keyed = slices.Insert(n.entries, 0, e), slices.Insert(n.keyed, 0, false)
 			default:

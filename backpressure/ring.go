@@ -19,12 +19,15 @@ type Ring[T any] struct {
 func (r *Ring[T]) Len() int { return int(r.n) }
 
 // Push appends v.
-func (r *Ring[T]) Push(v T) {
+func (r *Ring[T]) Push(v T) { *r.Extend() = v }
+
+// Extend appends a zero value, and is its place until the ring changes.
+func (r *Ring[T]) Extend() *T {
 	if int(r.n) == len(r.buf) {
 		r.grow()
 	}
-	*r.at(r.n) = v
 	r.n++
+	return r.at(r.n - 1)
 }
 
 // PushFront puts v before all others.

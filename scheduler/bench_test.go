@@ -6,26 +6,21 @@ import (
 )
 
 // fifoPool is what the pool would be without fairness: one list, first come first
-// served, with the same automaton and the same groups. It is the reference for
+// served, with the same groups. It is the reference for
 // what two levels of round robin cost.
 type fifoPool struct {
 	mu   sync.Mutex
 	list taskList
 	turn Turn
-
-	woken [wakeBatch]*Task
 }
 
 func (p *fifoPool) wake(tasks []*Task) {
-	woken := p.woken[:0]
-	for _, t := range tasks {
-		if t.wake(0) {
-			woken = append(woken, t)
-		}
-	}
 	p.mu.Lock()
-	for _, t := range woken {
-		p.list.push(t)
+	for _, t := range tasks {
+		if t.phase == idle {
+			t.phase = ready
+			p.list.push(t)
+		}
 	}
 	p.mu.Unlock()
 }
@@ -47,8 +42,12 @@ func (p *fifoPool) step() bool {
 	p.mu.Unlock()
 	for _, t := range group[:n] {
 		t.runner.Run(&p.turn)
-		t.release(false)
 	}
+	p.mu.Lock()
+	for _, t := range group[:n] {
+		t.phase = idle
+	}
+	p.mu.Unlock()
 	return n > 0
 }
 

@@ -16,17 +16,19 @@ type core struct {
 
 // add takes note of a wake-up of t that f is to be charged for.
 func (c *core) add(t *Task, f *Flow) {
-	if t.busy {
+	if t.phase == running {
 		t.woken = f
 	} else {
 		c.link(t, f, false)
 	}
-	if t.state.Load()&wantsControl != 0 {
+	if t.urgent.Load() {
 		c.linkControl(t)
 	}
 }
 
+// link makes t ready, and lists it unless it is in a list already.
 func (c *core) link(t *Task, f *Flow, front bool) {
+	t.phase = ready
 	if t.linked {
 		return
 	}
@@ -131,11 +133,10 @@ func (c *core) nextControl(g *group) bool {
 		task := t.control.pop()
 		task.inControl = false
 		c.activateControl(t)
-		if task.busy || task.state.Load()&wantsControl == 0 {
-			continue // running: release sees to it; or served by a turn of its own
+		if !task.urgent.Load() {
+			continue // served by a turn of its own
 		}
-		if ok, _ := task.take(); ok {
-			task.busy = true
+		if ok, _ := task.take(); ok { // else running: its end sees to it
 			g.tenant, g.control = t, true
 			g.add(task, task.home, true)
 			return true
@@ -155,15 +156,13 @@ func (c *core) pop(f *Flow, list *taskList) (t *Task, wanted bool) {
 		if !f.tenant.barred {
 			c.ready--
 		}
-		if t.busy {
-			continue // in a control turn, whose end links it again if there is more
-		}
 		if ok, wanted := t.take(); ok {
-			t.busy = true
 			t.flow = f
 			return t, wanted
 		}
-		t.flow = nil // a control turn has done all
+		if t.phase == idle {
+			t.flow = nil // a control turn has done all
+		} // else it is in one, whose end links it again if there is more
 	}
 }
 
@@ -281,11 +280,10 @@ func (c *core) settle(g *group) {
 func (c *core) finish(t *Task, more bool) {
 	f := t.flow
 	if t.woken != nil {
-		f, t.woken = t.woken, nil
+		f, t.woken, more = t.woken, nil, true
 	}
-	t.busy = false
-	isReady, control := t.release(more)
-	if !isReady {
+	t.phase = idle
+	if !more {
 		if !t.linked {
 			t.flow = nil
 		}
@@ -294,21 +292,16 @@ func (c *core) finish(t *Task, more bool) {
 	if f == nil {
 		f = t.home
 	}
-	c.link(t, f, false)
-	if control {
-		c.linkControl(t)
-	}
+	c.add(t, f)
 }
 
 func (c *core) putBack(t *Task, wanted bool) {
-	t.busy = false
 	t.woken = nil
 	if wanted {
-		t.state.Or(wantsControl)
+		t.urgent.Store(true)
 	}
-	_, control := t.release(true)
 	c.link(t, t.flow, true)
-	if control {
+	if t.urgent.Load() {
 		c.linkControl(t)
 	}
 }

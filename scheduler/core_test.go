@@ -58,9 +58,9 @@ func newCoreModel(t *testing.T, seed uint64) *coreModel {
 func (m *coreModel) step() {
 	switch m.rnd.IntN(10) {
 	case 0, 1, 2, 3:
-		m.wake(0)
+		m.wake(false)
 	case 4:
-		m.wake(wantsControl)
+		m.wake(true)
 	case 5:
 		tenant := m.tenants[m.rnd.IntN(len(m.tenants))]
 		m.core.bar(tenant, m.rnd.IntN(4) == 0)
@@ -73,17 +73,17 @@ func (m *coreModel) step() {
 	}
 }
 
-func (m *coreModel) wake(control uint32) {
+func (m *coreModel) wake(control bool) {
 	task := m.tasks[m.rnd.IntN(len(m.tasks))]
 	flow := task.home
-	if control == 0 {
+	if !control {
 		flow = m.flows[m.rnd.IntN(len(m.flows))]
 		if flow.tenant != task.home.tenant {
 			flow = task.home
 		}
 	}
 	m.woken[task] = true
-	if task.wake(control) {
+	if !control || task.hurry() {
 		m.core.add(task, flow)
 	}
 }
@@ -152,7 +152,7 @@ func (m *coreModel) check() {
 		}
 	}
 	for _, task := range m.tasks {
-		if task.state.Load()&wantsControl != 0 && !task.busy && !task.inControl {
+		if task.urgent.Load() && task.phase != running && !task.inControl {
 			m.t.Error("a task with control work is not in the control list")
 		}
 	}
@@ -162,7 +162,7 @@ func (m *coreModel) check() {
 		}
 	}
 	for task := range m.woken {
-		if !task.busy && !task.linked {
+		if task.phase != running && !task.linked {
 			m.t.Error("a woken task is in no list")
 		}
 	}
@@ -182,8 +182,8 @@ func (m *coreModel) drain() {
 		m.t.Errorf("%d woken tasks never ran, %d linked", len(m.woken), m.core.ready)
 	}
 	for _, task := range m.tasks {
-		if task.state.Load() != idle || task.linked || task.flow != nil || task.woken != nil {
-			m.t.Errorf("task at rest: state %d, linked %v, flow %p, woken %p", task.state.Load(), task.linked, task.flow, task.woken)
+		if !task.rests() || task.linked || task.flow != nil {
+			m.t.Errorf("task at rest: %+v", task)
 		}
 	}
 	for _, flow := range m.flows {
@@ -193,44 +193,58 @@ func (m *coreModel) drain() {
 	}
 }
 
-func TestTaskAutomaton(t *testing.T) {
+// rests: nothing is to be done.
+func (t *Task) rests() bool { return t.phase == idle && t.woken == nil && !t.urgent.Load() }
+
+// What becomes of wake-ups, by w for one, c for one with control work, t for a worker that takes the task, T for one in a control turn,
+// e for the end of its Run and m for one that leaves more to do.
+func TestTaskIsToRunAgain(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		state   uint32
-		control uint32
-		want    uint32
-		tell    bool
+		name, steps string
+		due, urgent bool
 	}{
-		{"idle", idle, 0, ready, true},
-		{"idle, control", idle, wantsControl, ready | wantsControl, true},
-		{"ready", ready, 0, ready, false},
-		{"ready, control", ready, wantsControl, ready | wantsControl, true},
-		{"ready with control, control", ready | wantsControl, wantsControl, ready | wantsControl, false},
-		{"ready with control", ready | wantsControl, 0, ready | wantsControl, false},
-		{"running", running, 0, again, true},
-		{"running, control", running, wantsControl, again | wantsControl, true},
-		{"again", again, 0, again, false},
-		{"again, control", again, wantsControl, again | wantsControl, true},
+		{"woken", "w", true, false},
+		{"ran", "wte", false, false},
+		{"left more", "wtm", true, false},
+		{"woken while it runs", "wtwe", true, false},
+		{"and left more", "wtwm", true, false},
+		{"woken twice", "wwte", false, false},
+		{"woken twice while it runs", "wtwwete", false, false},
+		{"control work", "c", true, true},
+		{"control work for one that waits", "wc", true, true},
+		{"is done by any turn", "wcte", false, false},
+		{"came twice", "ccte", false, false},
+		{"while it runs", "wtce", true, true},
+		{"a control turn has done all", "wcTe", false, false},
+		{"and it is woken again in its old place", "wcTew", true, false},
+		{"left more than control work", "wcTm", true, false},
 	} {
+		var c core
 		var task Task
-		task.state.Store(tt.state)
-		if tell := task.wake(tt.control); tell != tt.tell || task.state.Load() != tt.want {
-			t.Errorf("%s: state %d, tell %v", tt.name, task.state.Load(), tell)
+		task.Init(nil, NewTenant(1).NewFlow(), Actor)
+		for _, step := range tt.steps {
+			g := group{done: 1}
+			switch step {
+			case 'w':
+				c.add(&task, task.home)
+			case 'c':
+				if task.hurry() {
+					c.add(&task, task.home)
+				}
+			case 't':
+				if task, _ := c.pop(task.home, &task.home.actors); task == nil {
+					t.Fatalf("%s: was not taken", tt.name)
+				}
+			case 'T':
+				if !c.nextControl(&g) {
+					t.Fatalf("%s: had no control work", tt.name)
+				}
+			case 'e', 'm':
+				c.finish(&task, step == 'm')
+			}
 		}
-	}
-	for _, tt := range []struct {
-		state uint32
-		more  bool
-		want  uint32
-	}{
-		{running, false, idle}, {running, true, ready}, {again, false, ready}, {again, true, ready},
-		{again | wantsControl, false, ready | wantsControl},
-	} {
-		var task Task
-		task.state.Store(tt.state)
-		task.release(tt.more)
-		if got := task.state.Load(); got != tt.want {
-			t.Errorf("release of %d, more %v: %d, want %d", tt.state, tt.more, got, tt.want)
+		if due := task.phase == ready; due != tt.due || task.urgent.Load() != tt.urgent || due && !task.linked {
+			t.Errorf("%s: %+v", tt.name, &task)
 		}
 	}
 }

@@ -134,8 +134,8 @@ func TestCrowdWithAStuckRun(t *testing.T) {
 		expectPool(t, "after its return", pool, 1, 1, 0)
 		pool.Stop()
 		for _, task := range tasks {
-			if f := task.home; task.state.Load() != idle || f.listed || f.resumed != notAtAll {
-				t.Errorf("left over: state %d, flow %+v", task.state.Load(), f)
+			if f := task.home; !task.rests() || f.listed || f.resumed != notAtAll {
+				t.Errorf("left over: %+v, flow %+v", task, f)
 			}
 		}
 	})

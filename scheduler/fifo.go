@@ -4,7 +4,8 @@ package scheduler
 // their own.
 type link[T any] interface{ next(*T) **T }
 
-// fifo is an intrusive list: circular, known by its tail, so that an empty one costs a word. A node is in at most one list per link.
+// fifo is an intrusive list: circular, known by its tail, so that an empty one costs a word. A node is in at most one list per link. It
+// calls link through its type's dictionary, some 2 ns each time; so the two lists that each wake-up passes through are written out.
 type fifo[T any, L link[T]] struct{ tail *T }
 
 func (q *fifo[T, L]) empty() bool { return q.tail == nil }
@@ -16,11 +17,6 @@ func (q *fifo[T, L]) front() *T {
 		return nil
 	}
 	return *l.next(q.tail)
-}
-
-func (q *fifo[T, L]) one() bool {
-	var l L
-	return q.tail != nil && *l.next(q.tail) == q.tail
 }
 
 func (q *fifo[T, L]) push(n *T) {

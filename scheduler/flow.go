@@ -50,12 +50,38 @@ func (f *Flow) list(c Class) *taskList {
 	return &f.sessions
 }
 
+// flowList is the fifo of a rotation, written out like taskList.
+type flowList struct{ tail *Flow }
+
+func (q *flowList) empty() bool { return q.tail == nil }
+
+func (q *flowList) push(f *Flow) {
+	if q.tail == nil {
+		f.nextTurn = f
+	} else {
+		f.nextTurn, q.tail.nextTurn = q.tail.nextTurn, f
+	}
+	q.tail = f
+}
+
+func (q *flowList) pop() *Flow {
+	if q.tail == nil {
+		return nil
+	}
+	f := q.tail.nextTurn
+	if f == q.tail {
+		q.tail = nil
+	} else {
+		q.tail.nextTurn = f.nextTurn
+	}
+	f.nextTurn = nil
+	return f
+}
+
 type (
-	flowTurn   struct{}
 	flowFirst  struct{}
 	flowResume struct{}
 )
 
-func (flowTurn) next(f *Flow) **Flow   { return &f.nextTurn }
 func (flowFirst) next(f *Flow) **Flow  { return &f.nextFirst }
 func (flowResume) next(f *Flow) **Flow { return &f.nextResume }

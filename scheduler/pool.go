@@ -118,9 +118,6 @@ func (p *Pool) Stop() {
 
 // Ready says that task has work, which flow is charged for; nil: the task's home. From any goroutine; it never waits for a Run.
 func (p *Pool) Ready(task *Task, flow *Flow) {
-	if !task.wake(0) {
-		return
-	}
 	if flow == nil {
 		flow = task.home
 	}
@@ -130,7 +127,7 @@ func (p *Pool) Ready(task *Task, flow *Flow) {
 // ReadyControl says that task has control-lane work. Beside its place in its flow it gets one in the control rotation, tenant by tenant,
 // which one group in ControlEvery serves even where flow or tenant are deep in debt.
 func (p *Pool) ReadyControl(task *Task) {
-	if task.wake(wantsControl) {
+	if task.hurry() {
 		p.tell(task, task.home)
 	}
 }

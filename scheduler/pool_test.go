@@ -74,7 +74,11 @@ func TestNoLostWakeUpNoDoubleRun(t *testing.T) {
 	for _, c := range counters {
 		f := &flag{done: done}
 		f.task.Init(f, c.task.home, Session)
-		f.until = func() bool { return c.task.state.Load() == idle }
+		f.until = func() bool {
+			pool.mu.Lock()
+			defer pool.mu.Unlock()
+			return c.task.rests()
+		}
 		pool.Ready(&f.task, nil)
 		<-done
 	}

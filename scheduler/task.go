@@ -16,17 +16,14 @@ const (
 // behind says so by ReadyControl.
 type Runner interface{ Run(t *Turn) (more bool) }
 
-// The automaton of a task: idle -> ready -> running -> (idle | ready). A wake-up while it runs makes it "again", which comes back to ready
-// whatever the Run returned; so no wake-up is lost, and as only the worker that made it running may end that, no task runs twice at once.
+// phase goes idle -> ready -> running -> (idle | ready). A wake-up while it runs is noted in woken, and makes the task ready in the end
+// whatever the Run returned; so no wake-up is lost, and as only a ready task is taken, none runs twice at once.
+type phase uint8
+
 const (
-	idle uint32 = iota
+	idle phase = iota
 	ready
 	running
-	again
-
-	phaseMask uint32 = 3
-	// wantsControl beside the phase: control work is waiting. Never set on an idle task; cleared when a worker takes the task.
-	wantsControl uint32 = 4
 )
 
 // Task is one schedulable; a mailbox embeds it by value. It must not be copied after Init.
@@ -41,15 +38,15 @@ type Task struct {
 	nextTask    *Task
 	nextControl *Task
 
-	// atomic
-	state atomic.Uint32
+	// urgent: control work is waiting. Atomic: set by who wakes, which tells the pool once, and cleared under Pool.mu by who takes the task.
+	urgent atomic.Bool
 
 	class Class // immutable after Init
 
 	// guarded by Pool.mu
-	linked    bool // in a list of flow. A task that a control turn took keeps its place, so the linked may be running, or idle by now.
-	inControl bool // in its tenant's control list, perhaps for nothing: what counts is wantsControl
-	busy      bool // a worker has it
+	phase     phase
+	linked    bool // in a list of flow. A task that a control turn took keeps its place, so the linked need not be ready.
+	inControl bool // in its tenant's control list, perhaps for nothing: what counts is urgent
 }
 
 // Init prepares the task. home is charged when a wake-up names no other flow.
@@ -57,61 +54,52 @@ func (t *Task) Init(r Runner, home *Flow, class Class) {
 	t.runner, t.home, t.class = r, home, class
 }
 
-// wake notes that there is work, and with wantsControl that some of it is control work. It reports whether the pool must be told: once for
-// each step that the automaton makes.
-func (t *Task) wake(control uint32) bool {
-	for {
-		s := t.state.Load()
-		n := s | control
-		switch s & phaseMask {
-		case idle:
-			n |= ready
-		case running:
-			n |= again
-		}
-		if n == s {
-			return false
-		}
-		if t.state.CompareAndSwap(s, n) {
-			return true
-		}
+// hurry notes that there is control work, and reports whether the pool must be told of it.
+func (t *Task) hurry() bool { return !t.urgent.Load() && !t.urgent.Swap(true) }
+
+// take makes a ready task running. It reports whether it was ready, and whether it had control work. Under Pool.mu.
+func (t *Task) take() (ok, wanted bool) {
+	if t.phase != ready {
+		return false, false
 	}
+	t.phase = running
+	return true, t.urgent.Load() && t.urgent.Swap(false)
 }
 
-// take makes a ready task running. It reports whether the task was ready, and whether it had control work.
-func (t *Task) take() (ok, control bool) {
-	for {
-		s := t.state.Load()
-		if s&phaseMask != ready {
-			return false, false
-		}
-		if t.state.CompareAndSwap(s, running) {
-			return true, s&wantsControl != 0
-		}
-	}
-}
+type controlLink struct{}
 
-// release ends running: to ready if there is more or a wake-up came meanwhile, else to idle. It reports whether it is ready, and whether
-// control work came meanwhile.
-func (t *Task) release(more bool) (isReady, control bool) {
-	for {
-		s := t.state.Load()
-		n := s&wantsControl | ready
-		if s&phaseMask == running && !more {
-			n = idle
-		}
-		if t.state.CompareAndSwap(s, n) {
-			return n != idle, n&wantsControl != 0
-		}
-	}
-}
-
-type (
-	turnLink    struct{}
-	controlLink struct{}
-)
-
-func (turnLink) next(t *Task) **Task    { return &t.nextTask }
 func (controlLink) next(t *Task) **Task { return &t.nextControl }
 
-type taskList = fifo[Task, turnLink]
+// taskList is the fifo of ready tasks, written out: each wake-up passes through it.
+type taskList struct{ tail *Task }
+
+func (q *taskList) empty() bool { return q.tail == nil }
+
+func (q *taskList) one() bool { return q.tail != nil && q.tail.nextTask == q.tail }
+
+func (q *taskList) push(t *Task) {
+	q.pushFront(t)
+	q.tail = t
+}
+
+func (q *taskList) pushFront(t *Task) {
+	if q.tail == nil {
+		t.nextTask, q.tail = t, t
+		return
+	}
+	t.nextTask, q.tail.nextTask = q.tail.nextTask, t
+}
+
+func (q *taskList) pop() *Task {
+	if q.tail == nil {
+		return nil
+	}
+	t := q.tail.nextTask
+	if t == q.tail {
+		q.tail = nil
+	} else {
+		q.tail.nextTask = t.nextTask
+	}
+	t.nextTask = nil
+	return t
+}

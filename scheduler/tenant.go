@@ -22,8 +22,8 @@ type Tenant struct {
 	barred      bool     // too many stuck Runs: nothing is started, its tasks keep their places
 
 	// guarded by Pool.mu: level 2
-	fresh   fifo[Flow, flowTurn] // newly ready flows, visited before the old ones
-	old     fifo[Flow, flowTurn]
+	fresh   flowList // newly ready flows, visited before the old ones
+	old     flowList
 	firsts  fifo[Flow, flowFirst]  // flows with ready actors and without debt
 	resumed fifo[Flow, flowResume] // flows whose visits a crowd has begun and that go on; their place in the rotation is behind already
 	flows   int                    // listed ones
@@ -193,7 +193,7 @@ func (t *Tenant) rest() {
 	for f := t.resumed.pop(); f != nil; f = t.resumed.pop() {
 		f.resumed = notAtAll
 	}
-	for _, list := range [...]*fifo[Flow, flowTurn]{&t.fresh, &t.old} {
+	for _, list := range [...]*flowList{&t.fresh, &t.old} {
 		for f := list.pop(); f != nil; f = list.pop() {
 			f.unlist()
 		}

@@ -62,9 +62,6 @@ func (t *Turn) Pool() *Pool { return t.pool }
 
 // Wake is Pool.Ready, gathered: the pool is told at the end of the group, or of 64 tasks, under one lock.
 func (t *Turn) Wake(task *Task, flow *Flow) {
-	if !task.wake(0) {
-		return
-	}
 	if flow == nil {
 		flow = task.home
 	}

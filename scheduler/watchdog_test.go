@@ -121,7 +121,7 @@ func TestStuckRunIsReportedAndReplaced(t *testing.T) {
 		if tenant.Stuck() != 0 {
 			t.Errorf("after its return: %d stuck", tenant.Stuck())
 		}
-		if stuck.state.Load() != idle {
+		if !stuck.rests() {
 			t.Error("the wake-up during the stuck Run was lost")
 		}
 		pool.Stop()

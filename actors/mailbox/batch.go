@@ -22,7 +22,7 @@ type Batch struct {
 	bytes   int32
 	signals int32
 	alone   bool // something may have to be delivered alone
-	asleep  bool // the last refill found nothing, and said so: the next post tells the pool
+	asleep  bool // the last refill left nothing, and said so: the next post tells the pool
 }
 
 // batchOf is the batch of the worker that runs t.
@@ -56,6 +56,9 @@ func (b *Batch) Next() (msg any, ok bool) {
 		}
 		msg, size, expires := b.claim()
 		if msg == nil {
+			if b.asleep {
+				return nil, false
+			}
 			if msg, size, expires = b.refill(); msg == nil {
 				return nil, false
 			}
@@ -115,41 +118,52 @@ func (b *Batch) choose() (msg any, size int32, expires int64) {
 	}
 	switch {
 	case ready == 0:
-		if b.asleep = !m.pending(); b.asleep {
-			m.sleep()
-			b.q = m.q
-		}
+		b.rest()
 	case m.q == nil:
 		if _, ok := m.sole.msg.(*foreign); ok {
 			b.alone = true
 			break
 		}
-		return m.pop(m.sole.lane)
+		msg, size, expires = m.pop(m.sole.lane)
+		b.rest()
 	default:
 		b.claimFrom(m.q)
 	}
-	return nil, 0, 0
+	return msg, size, expires
+}
+
+// rest puts the mailbox to sleep if nothing is left in it. It does so as soon as a
+// message that waited alone is taken out: to look for another one after it would
+// cost a second lock, and one that comes meanwhile wakes the task again. Under mu.
+func (b *Batch) rest() {
+	if b.asleep = !b.m.pending(); b.asleep {
+		b.m.sleep()
+		b.q = b.m.q
+	}
 }
 
 // claimFrom claims what comes next in the lanes, but for what has to be delivered
 // alone. Under mu.
 func (b *Batch) claimFrom(q *lanes) {
-	bytes := int(b.bytes)
+	bytes := 0
 	most := uint32(min(claimMost, scheduler.BatchMessages-b.taken))
-	for q.n < most && bytes < scheduler.BatchBytes {
+	for q.n < most && int(b.bytes)+bytes < scheduler.BatchBytes {
 		l, ok := b.m.picker.Pick(b.ready())
 		if !ok {
-			return
+			break
 		}
 		e := q.queue[l].Front()
 		if _, ok := e.Item.(*foreign); ok {
 			b.alone = b.alone || q.n == 0
-			return
+			break
 		}
 		bytes += e.Size
 		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
 		q.n++
-		b.m.took(l, e.Size)
+		b.m.took(l)
+	}
+	if q.n > 0 {
+		b.m.refund(int(q.n), bytes)
 	}
 }
 

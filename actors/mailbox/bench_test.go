@@ -2,9 +2,12 @@ package mailbox_test
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,54 +16,127 @@ import (
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
-// One producer and one actor, and one producer and 10,000 idle actors, on our
-// mailbox and on protoactor's default one, in the same run. Read the ratios.
+// Messages from one sender to one actor, and from one actor to 10,000 idle ones, on
+// our mailbox and on protoactor's default one with its default dispatcher. Rounds
+// of both alternate in one process; what counts is its processor time for a
+// message, and the median of the pairs' ratios.
 
-const idleActors = 10_000
+const (
+	idleActors = 10_000
 
-// tally counts what it receives and tells when all of a round has come.
-type tally struct {
-	left atomic.Int64
-	done chan struct{}
-}
-
-func (t *tally) expect(n int) { t.left.Store(int64(n)); t.done = make(chan struct{}) }
-
-func (t *tally) got(n int64) {
-	if t.left.Add(-n) == 0 {
-		close(t.done)
-	}
-}
-
-type receiver struct{ *tally }
-
-func (r receiver) Receive(ctx actor.Context) {
-	switch msg := ctx.Message().(type) {
-	case *mailbox.Batch:
-		n := int64(0)
-		for _, ok := msg.Next(); ok; _, ok = msg.Next() {
-			n++
-		}
-		if n > 0 {
-			r.got(n)
-		}
-	case *note:
-		r.got(1)
-	}
-}
+	// window is how many messages are on their way at most: no queue is without a
+	// bound, and without one the faster producer would measure memory.
+	window = 64
+)
 
 type note struct{ _ int }
 
-type bench struct {
-	*tally
+// side is one of the two mailboxes: round sends messages and returns when all have
+// been handled.
+type side struct {
+	name     string
+	round    func()
+	messages int
+}
+
+func compare(b *testing.B, ours, theirs side, rounds int) {
+	b.ReportAllocs()
+	measure := func(s side) float64 {
+		before := processorTime()
+		for range rounds {
+			s.round()
+		}
+		return float64(processorTime()-before) / float64(rounds*s.messages)
+	}
+	measure(ours)
+	measure(theirs)
+	b.ResetTimer()
+	var x, y, ratio []float64
+	for i := range max(b.N, 11) {
+		var o, t float64
+		if i%2 == 0 {
+			o, t = measure(ours), measure(theirs)
+		} else {
+			t, o = measure(theirs), measure(ours)
+		}
+		x, y, ratio = append(x, o), append(y, t), append(ratio, o/t)
+	}
+	for _, s := range [][]float64{x, y, ratio} {
+		slices.Sort(s)
+	}
+	n := len(ratio)
+	b.ReportMetric(x[n/2], ours.name+"-cpu-ns/message")
+	b.ReportMetric(y[n/2], theirs.name+"-cpu-ns/message")
+	b.ReportMetric(ratio[n/2], "ratio")
+	b.ReportMetric(ratio[0], "ratio-min")
+	b.ReportMetric(ratio[n-1], "ratio-max")
+	b.ReportMetric(0, "ns/op")
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// receiver counts on its own, and tells when it has got as many as are expected.
+type receiver struct {
+	got, expected int // owned by the actor while messages are under way
+	all           chan struct{}
+}
+
+func (r *receiver) Receive(ctx actor.Context) {
+	switch msg := ctx.Message().(type) {
+	case *mailbox.Batch:
+		for _, ok := msg.Next(); ok; _, ok = msg.Next() {
+			r.count()
+		}
+	case *note:
+		r.count()
+	}
+}
+
+func (r *receiver) count() {
+	if r.got++; r.got == r.expected {
+		r.got = 0
+		r.all <- struct{}{}
+	}
+}
+
+// crowd is what the idle actors share: how many of them have not got their message.
+type crowd struct {
+	left atomic.Int64
+	all  chan struct{}
+}
+
+type idler struct{ *crowd }
+
+func (i idler) Receive(ctx actor.Context) {
+	switch msg := ctx.Message().(type) {
+	case *mailbox.Batch:
+		for _, ok := msg.Next(); ok; _, ok = msg.Next() {
+			i.got()
+		}
+	case *note:
+		i.got()
+	}
+}
+
+func (i idler) got() {
+	if i.left.Add(-1) == 0 {
+		i.all <- struct{}{}
+	}
+}
+
+type rigged struct {
 	system *actor.ActorSystem
 	pool   *scheduler.Pool
 	tenant *scheduler.Tenant
 	lanes  mailbox.LanePool
 }
 
-func newBench(b *testing.B) *bench {
-	s := &bench{tally: &tally{}, pool: scheduler.NewPool(scheduler.PoolConfig{}), tenant: scheduler.NewTenant(1)}
+func newRigged(b *testing.B) *rigged {
+	s := &rigged{pool: scheduler.NewPool(scheduler.PoolConfig{}), tenant: scheduler.NewTenant(1)}
 	s.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}))
@@ -69,115 +145,84 @@ func newBench(b *testing.B) *bench {
 	return s
 }
 
-func (s *bench) ours() *mailbox.Mailbox {
-	m := mailbox.New(&mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: scheduler.Session, Items: window, Bytes: 1 << 30, Lanes: &s.lanes}, nil)
-	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return receiver{s.tally} },
-		actor.WithMailbox(func() actor.Mailbox { return m })))
+func (s *rigged) ours(class scheduler.Class, a actor.Actor) *mailbox.Mailbox {
+	m := mailbox.New(&mailbox.Config{Pool: s.pool, Tenant: s.tenant, Class: class, Items: window, Bytes: 1 << 20, Lanes: &s.lanes}, nil)
+	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithMailbox(func() actor.Mailbox { return m })))
 	return m
 }
 
-func (s *bench) stock() *actor.PID {
-	return s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return receiver{s.tally} }))
+func (s *rigged) theirs(a actor.Actor) *actor.PID {
+	return s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
 }
-
-// window is how many messages are on their way at most: no queue is without a
-// bound, and without one the faster producer would measure memory.
-const window = 64
 
 func BenchmarkOneToOne(b *testing.B) {
-	msg := &note{}
-	rounds := func(b *testing.B, s *bench, send func()) {
-		b.ReportAllocs()
-		for left := b.N; left > 0; left -= window {
-			n := min(left, window)
-			s.expect(n)
-			for range n {
-				send()
+	s, msg := newRigged(b), &note{}
+	x := &receiver{expected: window, all: make(chan struct{}, 1)}
+	y := &receiver{expected: window, all: make(chan struct{}, 1)}
+	m, pid := s.ours(scheduler.Actor, x), s.theirs(y)
+	compare(b,
+		side{"ours", func() {
+			for range window {
+				m.Post(backpressure.Interactive, mailbox.Item{Msg: msg})
 			}
-			<-s.done
-		}
-	}
-	b.Run("ours", func(b *testing.B) {
-		s := newBench(b)
-		m := s.ours()
-		rounds(b, s, func() { m.Post(backpressure.Interactive, mailbox.Item{Msg: msg}) })
-	})
-	b.Run("protoactor", func(b *testing.B) {
-		s := newBench(b)
-		pid := s.stock()
-		rounds(b, s, func() { s.system.Root.Send(pid, msg) })
-	})
+			<-x.all
+		}, window},
+		side{"protoactor", func() {
+			for range window {
+				s.system.Root.Send(pid, msg)
+			}
+			<-y.all
+		}, window}, 2000)
 }
 
-// fanOut is an actor that posts one message to each of the idle ones, as a room
-// does: its wakes are gathered in its turn.
+// fanOut is an actor that sends a message to each of the idle ones.
 type fanOut struct {
-	members []*mailbox.Mailbox
-	msg     any
+	mailboxes []*mailbox.Mailbox
+	pids      []*actor.PID
 }
 
 func (f *fanOut) Receive(ctx actor.Context) {
-	b, ok := ctx.Message().(*mailbox.Batch)
-	if !ok {
-		return
-	}
-	for _, ok := b.Next(); ok; _, ok = b.Next() {
-		for _, m := range f.members {
-			m.PostFrom(b.Turn(), backpressure.Interactive, mailbox.Item{Msg: f.msg})
+	switch msg := ctx.Message().(type) {
+	case *mailbox.Batch:
+		for n, ok := msg.Next(); ok; n, ok = msg.Next() {
+			for _, m := range f.mailboxes {
+				m.PostFrom(msg.Turn(), backpressure.Interactive, mailbox.Item{Msg: n})
+			}
+		}
+	case *note:
+		for _, pid := range f.pids {
+			ctx.Send(pid, msg)
 		}
 	}
 }
 
 func BenchmarkOneToIdle(b *testing.B) {
-	msg := &note{}
-	per := func(b *testing.B) {
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/idleActors, "ns/delivery")
+	s, msg := newRigged(b), &note{}
+	c := &crowd{all: make(chan struct{}, 1)}
+	f := &fanOut{}
+	for range idleActors {
+		f.mailboxes = append(f.mailboxes, s.ours(scheduler.Session, idler{c}))
+		f.pids = append(f.pids, s.theirs(idler{c}))
 	}
-	b.Run("ours", func(b *testing.B) {
-		s := newBench(b)
-		f := &fanOut{msg: msg}
-		for range idleActors {
-			f.members = append(f.members, s.ours())
-		}
-		room := mailbox.New(&mailbox.Config{Pool: s.pool, Tenant: s.tenant, Items: 16, Bytes: 1 << 20}, nil)
-		s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return f },
-			actor.WithMailbox(func() actor.Mailbox { return room })))
-		round := func() {
-			s.expect(idleActors)
-			room.Post(backpressure.Interactive, mailbox.Item{Msg: msg})
-			<-s.done
-		}
-		round() // rings are made at the first message
-		b.ReportAllocs()
-		for b.Loop() {
-			round()
-		}
-		per(b)
-	})
-	b.Run("protoactor", func(b *testing.B) {
-		s := newBench(b)
-		var members []*actor.PID
-		for range idleActors {
-			members = append(members, s.stock())
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			s.expect(idleActors)
-			for _, pid := range members {
-				s.system.Root.Send(pid, msg)
-			}
-			<-s.done
-		}
-		per(b)
-	})
+	m, pid := s.ours(scheduler.Actor, f), s.theirs(f)
+	compare(b,
+		side{"ours", func() {
+			c.left.Store(idleActors)
+			m.Post(backpressure.Interactive, mailbox.Item{Msg: msg})
+			<-c.all
+		}, idleActors},
+		side{"protoactor", func() {
+			c.left.Store(idleActors)
+			s.system.Root.Send(pid, msg)
+			<-c.all
+		}, idleActors}, 10)
 }
 
 func BenchmarkManyToOne(b *testing.B) {
-	msg := &note{}
-	s := newBench(b)
-	m := s.ours()
+	s, msg := newRigged(b), &note{}
+	x := &receiver{expected: b.N, all: make(chan struct{}, 1)}
+	m := s.ours(scheduler.Actor, x)
 	b.ReportAllocs()
-	s.expect(b.N)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		n := b.N / 8
@@ -192,5 +237,5 @@ func BenchmarkManyToOne(b *testing.B) {
 		})
 	}
 	wg.Wait()
-	<-s.done
+	<-x.all
 }

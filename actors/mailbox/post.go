@@ -37,11 +37,13 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item) backpre
 	case it.Policy == backpressure.CoalesceLatest || it.Policy == backpressure.DropOldest:
 		return m.replace(t, l, it)
 	default:
-		if o, _ := m.queues().queue[l].Push(it.entry(), it.Policy, nil); !o.Took() {
-			m.refund(it.Size)
+		e, o := m.queues().queue[l].Offer(it.Size)
+		if e == nil {
+			m.refund(1, it.Size)
 			m.mu.Unlock()
 			return o
 		}
+		e.Item, e.Expires = it.Msg, it.Expires
 	}
 	m.announce(t, l)
 	return backpressure.Accepted
@@ -53,12 +55,12 @@ func (m *Mailbox) replace(t *scheduler.Turn, l backpressure.Lane, it *Item) back
 	var few [2]backpressure.Entry[any]
 	o, removed := m.queues().queue[l].Push(it.entry(), it.Policy, few[:0])
 	if !o.Took() {
-		m.refund(it.Size)
+		m.refund(1, it.Size)
 		m.mu.Unlock()
 		return o
 	}
 	for i := range removed {
-		m.refund(removed[i].Size)
+		m.refund(1, removed[i].Size)
 	}
 	why := backpressure.Backpressured
 	if o == backpressure.Coalesced {
@@ -145,22 +147,21 @@ func (m *Mailbox) pop(l backpressure.Lane) (msg any, size int32, expires int64) 
 		s := &m.sole
 		msg, size, expires = s.msg, s.size, s.expires
 		s.msg = nil
-		m.refund(int(size))
+		m.refund(1, int(size))
 		m.ready = 0
 		return msg, size, expires
 	}
 	e := m.q.queue[l].Front()
 	msg, size, expires = e.Item, int32(e.Size), e.Expires
-	m.took(l, e.Size)
+	m.took(l)
+	m.refund(1, int(size))
 	return msg, size, expires
 }
 
-// took removes the front of a lane, of the given size, that was read in place.
-// Under mu.
-func (m *Mailbox) took(l backpressure.Lane, size int) {
+// took removes the front of a lane, which was read in place. Under mu.
+func (m *Mailbox) took(l backpressure.Lane) {
 	q := &m.q.queue[l]
 	q.Drop()
-	m.refund(size)
 	if q.Len() == 0 {
 		m.ready &^= 1 << l
 	}
@@ -175,10 +176,10 @@ func (m *Mailbox) unpop(c *claim) {
 	m.ready = m.ready.With(c.lane)
 }
 
-// refund gives the ledger back what a message of that size was charged.
-func (m *Mailbox) refund(size int) {
+// refund gives the ledger back what n messages of that size in all were charged.
+func (m *Mailbox) refund(n, size int) {
 	if a := m.cfg.Account; a != nil {
-		a.Release(int64(backpressure.EntryBytes + size))
+		a.Release(int64(n*backpressure.EntryBytes + size))
 	}
 }
 
