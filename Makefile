@@ -6,7 +6,7 @@ CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT      := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
-.PHONY: dev test bench lint build reproduce sbom vuln
+.PHONY: dev test soak-redis bench lint build reproduce sbom vuln
 
 dev: ## one node with a demo page; needs Go only
 	go run ./cmd/pulse-node dev
@@ -14,6 +14,10 @@ dev: ## one node with a demo page; needs Go only
 test: ## sets up what the tests need, then runs all of them
 	./tests/prepare
 	go test -race ./...
+
+soak-redis: ## three nodes on Redis through faults, for minutes: make soak-redis SOAK="-duration 10m -seed 7"
+	./tests/prepare
+	go run ./soak $(SOAK)
 
 bench: ## every benchmark, with allocations and its reference in the same run
 	go test -run '^$$' -bench . -benchmem ./...

@@ -53,6 +53,7 @@ tenant_defaults: { session_rate: { messages: 0, bytes: 0B } }
 rooms:
   chat: { history: { events: %d, age: 1h, bytes: 64MiB } }
   short: { history: { events: %d } }
+log: { level: warn }
 bridge: { redis: { addresses: [%s], mode: sentinel, master_name: %s, check: 2s } }
 `, longKept, shortKept, strings.Join(l.redis.Addresses, ", "), server.MasterName))
 	l.pass = l.deployment.Token("soak")

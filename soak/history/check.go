@@ -22,7 +22,7 @@ func Check(run *Run) []Finding {
 	for i := range run.Rooms {
 		j := &judge{
 			room: &run.Rooms[i], faults: run.Faults,
-			sent: map[Key]Publication{}, events: map[codec.Position]Key{}, had: map[Key]bool{}, passages: map[string]passage{},
+			sent: map[Key]Publication{}, events: map[codec.Position]Key{}, had: map[Key]bool{}, known: map[codec.Position]time.Duration{}, passages: map[string]passage{},
 		}
 		all = append(all, j.judge()...)
 	}
@@ -35,9 +35,10 @@ type judge struct {
 	room     *Room
 	faults   []Fault
 	sent     map[Key]Publication
-	events   map[codec.Position]Key // what any member had
-	had      map[Key]bool           // likewise
-	passages map[string]passage     // by the epoch that ended, of who saw most of it
+	events   map[codec.Position]Key           // what any member had
+	had      map[Key]bool                     // likewise
+	known    map[codec.Position]time.Duration // since when anybody knows of it
+	passages map[string]passage               // by the epoch that ended, of who saw most of it
 	resets   []verdictDue
 	findings []Finding
 }
@@ -49,6 +50,14 @@ func (j *judge) find(rule Rule, member string, at time.Duration, format string, 
 func (j *judge) judge() []Finding {
 	for _, p := range j.room.Sent {
 		j.sent[p.Key] = p
+		if p.Accepted {
+			j.know(p.Position, p.At)
+		}
+	}
+	for _, m := range j.room.Members {
+		for _, e := range m.Entries {
+			j.know(e.Position, e.At)
+		}
 	}
 	walks := make([]*walk, len(j.room.Members))
 	for i, m := range j.room.Members {
@@ -71,6 +80,12 @@ func (j *judge) judge() []Finding {
 	return j.findings
 }
 
+func (j *judge) know(p codec.Position, at time.Duration) {
+	if first, ok := j.known[p]; !ok || at < first {
+		j.known[p] = at
+	}
+}
+
 // passed notes that somebody who stood at p went on in another epoch.
 func (j *judge) passed(p codec.Position, to string) {
 	if known, ok := j.passages[p.Epoch]; !ok || p.Offset > known.end {
@@ -86,8 +101,8 @@ func (j *judge) needless(r verdictDue) {
 		// The buffer does not reach so far.
 	case j.held(r.was, r.begins.Epoch):
 		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v, which is the same history", r.reason, r.was, r.begins)
-	case !j.lost(r.reached, r.at):
-		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v; since %v no history was lost", r.reason, r.was, r.begins, r.reached)
+	case !j.lost(j.known[r.was], r.at):
+		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v; no history was lost since the former was new, at %v", r.reason, r.was, r.begins, j.known[r.was])
 	}
 }
 

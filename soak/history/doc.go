@@ -13,8 +13,8 @@
 //   - All members have the same event at the same position.
 //   - An event whose publisher heard its position is with every member whose segment
 //     reaches so far, and every segment that no reset ended reaches to the end.
-//   - A reset is told only to whom lost something: after a fault that loses history, by a
-//     member that stood there before it and whose position others did not go on from; or
-//     by one that was further behind than the buffer reaches.
+//   - A reset is told only to who lost something: whose position is older than a fault that
+//     loses history, and one that nobody went on from; or who is further behind than the
+//     buffer reaches.
 //   - An accepted event that nobody ever sees was accepted while history was being lost.
 package history

@@ -24,12 +24,11 @@ func (s *segment) end() codec.Position {
 
 // verdictDue is a reset that is judged when all members are known.
 type verdictDue struct {
-	member  string
-	at      time.Duration
-	reason  codec.ResetReason
-	was     codec.Position // where the member stood
-	reached time.Duration  // since when
-	begins  codec.Position
+	member string
+	at     time.Duration
+	reason codec.ResetReason
+	was    codec.Position // where the member stood
+	begins codec.Position
 }
 
 // passage is a change of epoch that a member went through without a reset: at Offset the
@@ -47,7 +46,6 @@ type walk struct {
 	joined   bool
 	began    bool
 	pos      codec.Position
-	reached  time.Duration
 	seen     map[Key]bool // in the segment
 	last     map[int]int  // by source the last number in the segment
 	segments []*segment
@@ -92,8 +90,6 @@ func (w *walk) join(e Entry) {
 	case e.Position.Offset < w.pos.Offset:
 		w.find(Repeat, e.At, "recovered at %v after %v", e.Position, w.pos)
 		w.begin(e)
-	default:
-		w.reached = e.At
 	}
 }
 
@@ -101,14 +97,14 @@ func (w *walk) begin(e Entry) {
 	if n := len(w.segments); n > 0 {
 		w.segments[n-1].over = true // what is between was found, or is told by the reset
 	}
-	w.began, w.pos, w.reached = true, e.Position, e.At
+	w.began, w.pos = true, e.Position
 	w.seen, w.last = map[Key]bool{}, map[int]int{}
 	w.segments = append(w.segments, &segment{from: e.Position})
 }
 
 func (w *walk) reset(e Entry) {
 	if w.began {
-		w.room.resets = append(w.room.resets, verdictDue{w.member, e.At, e.Reason, w.pos, w.reached, e.Position})
+		w.room.resets = append(w.room.resets, verdictDue{w.member, e.At, e.Reason, w.pos, e.Position})
 	} else {
 		w.find(Needless, e.At, "reset before anything was told")
 	}
@@ -130,7 +126,7 @@ func (w *walk) event(e Entry) {
 	case e.Position.Epoch != w.pos.Epoch:
 		w.room.passed(w.pos, e.Position.Epoch)
 	}
-	w.pos, w.reached = e.Position, e.At
+	w.pos = e.Position
 	s := w.segments[len(w.segments)-1]
 	s.events = append(s.events, e)
 
