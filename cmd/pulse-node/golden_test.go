@@ -32,7 +32,7 @@ func golden(t *testing.T, name, text string) {
 
 // What the program says of itself, and how it exits after it.
 func TestGoldenHelp(t *testing.T) {
-	for _, command := range []string{"", "config", "config schema", "dev", "health", "publish", "serve", "tail", "token", "version"} {
+	for _, command := range []string{"", "config", "config schema", "dev", "health", "publish", "replay", "serve", "tail", "token", "version"} {
 		t.Run(command, func(t *testing.T) {
 			code, out, errs := runOnce(t, nil, append(strings.Fields(command), "--help")...)
 			if code != exitOK || errs != "" {
@@ -63,6 +63,9 @@ func TestGoldenErrors(t *testing.T) {
 		"publish --url ftp://127.0.0.1:1 --token-file " + token + " chat message 1",
 		"publish --url ws://127.0.0.1:1 --token-file " + token + " chat message {",
 		"publish --url ws://127.0.0.1:1 --token-file " + token + " chat message",
+		"replay chat:1", "replay --config " + os.DevNull + " --tenant t", "replay --config " + os.DevNull + " --tenant t chat:1",
+		"replay --config " + os.DevNull + " --tenant t a b", "replay --config " + os.DevNull + " --tenant t/u chat", "replay --config " + os.DevNull + " --tenant t chat/1",
+		"replay --config " + os.DevNull + " --tenant t --limit 0 chat", "replay --config " + os.DevNull + " --tenant t --since 7 chat", "replay --limt 5 chat",
 		"tail --url ws://127.0.0.1:1 --token-file " + token, "tail --url ws://127.0.0.1:1 --token-file " + token + " --since 7 chat",
 		"tail --url ws://127.0.0.1:1 --token-file " + token + " --since e:7 chat news",
 	}

@@ -49,7 +49,7 @@ port that is taken; 2 wrong use or configuration, with every fault on standard e
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(p.config(), p.dev(), p.health(), p.publish(), p.serve(), p.tail(), p.token(), p.version())
+	root.AddCommand(p.config(), p.dev(), p.health(), p.publish(), p.replay(), p.serve(), p.tail(), p.token(), p.version())
 	root.SetArgs(p.args)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

@@ -71,11 +71,17 @@ var listening = regexp.MustCompile(`^listening public=(https?://\S+) internal=(h
 // start runs a node until the test, or its end, stops it.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return launch(t, nil, args...)
+}
+
+// launch is start with an environment.
+func launch(t *testing.T, environ []string, args ...string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
 	code, logs := make(chan int, 1), new(synced)
 	go func() {
-		p := program{args: args, stdout: w, stderr: logs}
+		p := program{args: args, environ: environ, stdout: w, stderr: logs}
 		code <- p.run(ctx)
 		w.Close()
 	}()

@@ -68,10 +68,12 @@ func layerOf(folder string) (layer, bool) {
 func checkExclusives(folder string, imports []string, inTests bool) []string {
 	var broken []string
 	for _, path := range imports {
-		for _, e := range exclusives {
-			if !within(path, e.module) || slices.ContainsFunc(e.folders, func(f string) bool { return within(folder, f) }) || inTests && e.tests {
-				continue
-			}
+		i := slices.IndexFunc(exclusives, func(e exclusive) bool { return within(path, e.module) })
+		if i < 0 {
+			continue
+		}
+		e := exclusives[i]
+		if !slices.ContainsFunc(e.folders, func(f string) bool { return within(folder, f) }) && !(inTests && e.tests) {
 			broken = append(broken, fmt.Sprintf("%s may not import %s: only %v may", folder, path, e.folders))
 		}
 	}

@@ -59,6 +59,7 @@ type exclusive struct {
 	tests bool
 }
 
+// exclusives: the first that fits counts, so that parts of a module come before it.
 var exclusives = []exclusive{
 	{module: "github.com/asynkron/protoactor-go", folders: []string{"actors", "bridge/redis"}},
 	{module: "github.com/lxzan/gws", folders: []string{"transport/ws"}},
