@@ -61,7 +61,7 @@ func (g *Group) Addresses() (list []string) {
 func (g *Group) Await() {
 	g.tb.Helper()
 	for _, s := range g.all() {
-		if s.process == nil {
+		if !s.running {
 			continue
 		}
 		s.eventually("a whole cluster", func() bool {
@@ -116,7 +116,7 @@ func (g *Group) Migrate(slot int, from, to *Server) {
 		s.Do("CLUSTER", "SETSLOT", n, "NODE", to.ID())
 	}
 	for _, s := range g.all() {
-		if s != to && s != from && s.process != nil {
+		if s != to && s != from && s.running {
 			_, _ = s.try("CLUSTER", "SETSLOT", n, "NODE", to.ID()) // a replica refuses: it hears of it otherwise
 		}
 	}

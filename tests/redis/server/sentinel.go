@@ -27,16 +27,14 @@ func StartSentinels(tb TB, missing time.Duration, args ...string) *Sentinels {
 	g := &Sentinels{Primary: Start(tb, args...), Replica: Start(tb, args...)}
 	g.Replica.Replicate(g.Primary)
 	for range 3 {
-		dir := tb.TempDir()
-		file := filepath.Join(dir, "sentinel.conf")
+		s := newServer(tb)
+		file := filepath.Join(s.dir, "sentinel.conf")
 		text := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 2\nsentinel down-after-milliseconds %[1]s %[3]d\nsentinel failover-timeout %[1]s 3000\n",
 			MasterName, g.Primary.Port(), missing.Milliseconds())
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
 		}
-		s := &Server{tb: tb, port: freePort(tb), dir: dir}
-		s.command = []string{file, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--logfile", filepath.Join(dir, "log")}
-		tb.Cleanup(s.Kill)
+		s.args = []string{file, "--sentinel", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log")}
 		s.Restart()
 		g.sentinels = append(g.sentinels, s)
 		g.Addresses = append(g.Addresses, s.Address())

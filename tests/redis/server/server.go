@@ -1,8 +1,9 @@
 // Package server runs real redis-server processes for tests, and treats them badly.
 //
-// A Server is one process on a free port of the loopback, with a folder of its own.
-// It ends with the test that started it. Where redis-server is missing tests fail
-// and say what to install: they are never left out.
+// A Server is one process on a free port of the loopback, with a folder of its own; with
+// PULSE_TEST_REDIS=container in the environment one container, by testcontainers. It ends
+// with the test that started it. Where redis-server, or a Docker engine, is missing tests
+// fail and say so: they are never left out.
 package server
 
 import (
@@ -11,7 +12,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,18 +38,42 @@ type Server struct {
 	dir  string
 	args []string
 
-	command []string // instead of the usual ones
-
-	process *exec.Cmd // nil: stopped
+	runner  runner
+	running bool
 }
 
 // Start runs a server without persistence. args are further ones of redis-server,
 // as "--maxmemory", "10mb".
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, port: freePort(tb), dir: tb.TempDir(), args: args}
-	tb.Cleanup(s.Kill)
+	s := newServer(tb)
+	s.args = append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"), "--repl-diskless-sync-delay", "0",
+	}, args...)
 	s.Restart()
+	return s
+}
+
+// newServer is one that is not running yet, and ends with the test.
+func newServer(tb TB) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, port: freePort(tb), dir: tb.TempDir()}
+	switch where := os.Getenv("PULSE_TEST_REDIS"); where {
+	case "":
+		s.runner = &process{}
+		tb.Cleanup(s.Kill)
+	case "container":
+		d := &dock{}
+		s.runner = d
+		tb.Cleanup(func() {
+			if err := d.remove(); err != nil {
+				tb.Fatal(err)
+			}
+		})
+	default:
+		tb.Fatalf("PULSE_TEST_REDIS is %q: container, or nothing for processes", where)
+	}
 	return s
 }
 
@@ -62,22 +86,10 @@ func (s *Server) Port() int { return s.port }
 // Restart runs the server again, with what it has kept on disk.
 func (s *Server) Restart() {
 	s.tb.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		s.tb.Fatal("redis-server is missing: run tests/prepare, or install the package redis-server")
-	}
-	args := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
-		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"), "--repl-diskless-sync-delay", "0",
-	}, s.args...)
-	if s.command != nil {
-		args = s.command
-	}
-	s.process = exec.Command(path, args...)
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.process.Start(); err != nil {
+	if err := s.runner.start(s.args); err != nil {
 		s.tb.Fatal(err)
 	}
+	s.running = true
 	s.await("PING", "+PONG")
 }
 
@@ -100,21 +112,21 @@ func (s *Server) await(command, want string) {
 
 // Kill ends the process at once: what is not on disk is lost.
 func (s *Server) Kill() {
-	if s.process != nil {
-		_ = s.process.Process.Kill() // it may have ended by itself
-		_ = s.process.Wait()         // killed
-		s.process = nil
+	if s.running {
+		s.end(syscall.SIGKILL)
 	}
 }
 
 // Stop ends it in order.
-func (s *Server) Stop() {
+func (s *Server) Stop() { s.tb.Helper(); s.end(syscall.SIGTERM) }
+
+func (s *Server) end(how syscall.Signal) {
 	s.tb.Helper()
-	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+	s.signal(how)
+	if err := s.runner.await(); err != nil {
 		s.tb.Fatal(err)
 	}
-	_ = s.process.Wait() // it says by its status that it was told to
-	s.process = nil
+	s.running = false
 }
 
 // Pause freezes it: connections stay, nothing is answered. Resume goes on.
@@ -123,7 +135,7 @@ func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(what syscall.Signal) {
 	s.tb.Helper()
-	if err := s.process.Process.Signal(what); err != nil {
+	if err := s.runner.signal(what); err != nil {
 		s.tb.Fatal(err)
 	}
 }
