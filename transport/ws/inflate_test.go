@@ -13,16 +13,13 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
-// inflate is what a compressed payload means, read by the standard library: its
-// text, whether it is longer than the limit, and whether it is deflated at all.
-// What goes wrong after the limit and its slack is not seen any more.
-func inflate(payload, window []byte, limit int) (text []byte, long, ok bool) {
+// inflate is the text of a compressed payload, read by the standard library. Up to
+// most bytes are looked at; ok means that they are deflated in order.
+func inflate(payload, window []byte, most int) (text []byte, ok bool) {
 	const tail = "\x00\x00\xff\xff\x01\x00\x00\xff\xff" // RFC 7692, section 7.2.2, and an end
 	r := flate.NewReaderDict(io.MultiReader(bytes.NewReader(payload), strings.NewReader(tail)), window)
-	most := limit + slack(limit)
-	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
-	long = len(text) > most || err == nil && len(text) > limit
-	return text, long, long || err == nil
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)))
+	return text, err == nil
 }
 
 // FuzzInflate compares what two compressed messages do to a connection with what
@@ -46,7 +43,7 @@ func FuzzInflate(f *testing.F) {
 	}
 	h := NewHandler(Config{Acceptor: new(witness), MaxMessageBytes: testLimit, Compression: Compression{Enabled: true}})
 	f.Fuzz(func(t *testing.T, first, second []byte, isText, takeover bool) {
-		most := testLimit + slack(testLimit)
+		most := testLimit + slack(testLimit) // how far gws inflates
 		if len(first) > most || len(second) > most {
 			return // refused at its header, which FuzzReader looks at
 		}
@@ -56,14 +53,16 @@ func FuzzInflate(f *testing.F) {
 		}
 		var window []byte
 		for _, payload := range [][]byte{first, second} {
-			text, tooLong, ok := inflate(payload, window, testLimit)
+			text, ok := inflate(payload, window, most+1)
 			switch {
-			case tooLong:
+			case len(text) > most:
 				want.cause, want.code = codec.CauseTooLarge, 1009
 			case !ok:
 				want.cause, want.code = codec.CauseProtocol, 1002
 			case isText && !utf8.Valid(text):
 				want.cause, want.code = codec.CauseInvalidText, 1007
+			case len(text) > testLimit:
+				want.cause, want.code = codec.CauseTooLarge, 1009
 			default:
 				want.messages = append(want.messages, message{text: string(text), binary: !isText})
 				if takeover {
