@@ -74,6 +74,27 @@ func NewGrants(list ...Grant) (Grants, error) {
 	return g, nil
 }
 
+// List is a list that makes the same grants.
+func (g Grants) List() []Grant {
+	list := make([]Grant, 0, len(g.exact)+len(g.prefixes))
+	add := func(name string, set rightSet) {
+		grant := Grant{Rooms: name, Allow: []Right{}}
+		for _, r := range Rights() {
+			if set.has(r) {
+				grant.Allow = append(grant.Allow, r)
+			}
+		}
+		list = append(list, grant)
+	}
+	for _, e := range g.exact {
+		add(e.name, e.rights)
+	}
+	for _, p := range g.prefixes {
+		add(p.name+"*", p.rights)
+	}
+	return list
+}
+
 // Allows reports whether right is granted in room.
 func (g Grants) Allows(right Right, room string) bool {
 	if i, ok := find(g.exact, room); ok && g.exact[i].rights.has(right) {

@@ -40,6 +40,14 @@ type Leases interface {
 	// Release ends the session if l still holds it; else it does nothing.
 	Release(l Lease, done func(*codec.Error))
 
+	// Told sets who gets what other nodes tell this one, once, before Tell. It is called
+	// from any goroutine, and only posts.
+	Told(told func(message []byte))
+
+	// Tell brings a message to a node: once, or never, and nobody says which. The
+	// message is not changed afterwards.
+	Tell(node string, message []byte)
+
 	// Lookup finds who holds a session.
 	Lookup(tenant, session string, done func(o Owner, found bool, err *codec.Error))
 

@@ -52,11 +52,13 @@ type Engine struct {
 	reach      session.Reach   // what sessions are told of the broker, by watch alone
 	leaving    session.Leaving // what sessions are told of a drain, by drain alone
 	guests     guests          // has its own lock
+	renewals   renewals        // likewise
 	unwatch    func()
 	proxies    proxies
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
 	unjudged   seldom            // has its own lock
+	unread     seldom            // likewise
 	rushed     seldom            // likewise
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
@@ -166,6 +168,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		leases = e.ownLeases
 	}
 	e.leases = startSessions(leases, sealer, &e.cfg, func(name string) int { return e.terms.Load().tenant(name).MaxSessions })
+	leases.Told(e.told)
 	// Above those of an Engine that had the same Presence before.
 	e.generations.Store(uint64(time.Now().UnixMicro()))
 	e.sockets = ws.NewHandler(ws.Config{

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/codec"
@@ -11,6 +12,7 @@ import (
 var (
 	errNoSession    = codec.NewError(codec.CodeBadRequest, "the header Pulse-Session names no session")
 	errOtherSession = codec.NewError(codec.CodeForbidden, "no session of this subject")
+	errNodeSilent   = codec.Retry(codec.CodeUnavailable, codec.ScopeNode, time.Second, "the session's node does not answer")
 )
 
 // renewSession renews the credentials of a session from those of the request: for
@@ -32,18 +34,31 @@ func (e *Engine) renewSession(w http.ResponseWriter, r *http.Request) {
 	x.answer(w, ok, err)
 }
 
-// renew finds the session on this node. That of another subject, and one that is not
-// here, are told apart by nothing.
+// validSession: it may be the id of a session, which nodes make up of letters and digits.
+func validSession(id string) bool {
+	for _, c := range []byte(id) {
+		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9') {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 64
+}
+
+// renew finds the session, on this node or another. That of another subject, and one
+// that there is not, are told apart by nothing.
 func (x *exchange) renew(ctx context.Context) (codec.Result, *codec.Error) {
 	ids := x.r.Header.Values("Pulse-Session")
-	if len(ids) != 1 || ids[0] == "" {
+	if len(ids) != 1 || !validSession(ids[0]) {
 		return nil, errNoSession
 	}
 	if err := x.identify(ctx); err != nil {
 		return nil, err
 	}
 	s := x.e.leases.find(x.identity.Tenant, ids[0])
-	if s == nil || s.Subject() != x.identity.Subject {
+	if s == nil {
+		return x.e.elsewhere(ctx, ids[0], x.identity)
+	}
+	if s.Subject() != x.identity.Subject {
 		return nil, errOtherSession
 	}
 	renewed := make(chan *codec.TokenResult, 1)

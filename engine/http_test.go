@@ -33,6 +33,12 @@ func startWeb(t *testing.T, change func(*Config)) *web {
 			change(c)
 		}
 	})
+	return webOf(t, e)
+}
+
+// webOf is an engine's public listener.
+func webOf(t *testing.T, e *Engine) *web {
+	t.Helper()
 	s := httptest.NewServer(e.Handler())
 	t.Cleanup(func() { s.Close(); http.DefaultClient.CloseIdleConnections() })
 	return &web{t, e, s.URL}
@@ -263,6 +269,7 @@ func TestSessionIsRenewedOverHTTP(t *testing.T) {
 		{"another tenant's", []string{session, "Authorization: Bearer other/alice"}, 403},
 		{"no such session", []string{"Pulse-Session: none", asAlice}, 403},
 		{"no session", []string{asAlice}, 400},
+		{"what is no id", []string{"Pulse-Session: a:b", asAlice}, 400},
 		{"no credentials", []string{session}, 401},
 		{"a foreign page", []string{session, "Cookie: pulse=acme/alice", "Origin: https://evil.example"}, 403},
 		{"a cookie without an origin", []string{session, "Cookie: pulse=acme/alice"}, 401},

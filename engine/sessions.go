@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/session"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/bridge"
@@ -171,6 +172,22 @@ func (s *sessions) find(tenant, id string) *session.Session {
 		return r.session
 	}
 	return nil
+}
+
+// holder is the node that has a session, by the store; empty: there is no such session.
+func (s *sessions) holder(ctx context.Context, tenant, id string) (string, *codec.Error) {
+	type answer struct {
+		node string
+		err  *codec.Error
+	}
+	answers := make(chan answer, 1)
+	s.leases.Lookup(tenant, id, func(o bridge.Owner, _ bool, err *codec.Error) { answers <- answer{o.Node, err} })
+	select {
+	case a := <-answers:
+		return a.node, a.err
+	case <-ctx.Done():
+		return "", message.Unavailable(codec.ScopeNode)
+	}
 }
 
 // fenced is the store's: a lease is somebody else's.

@@ -38,12 +38,16 @@ func TestLeases(t *testing.T, factory LeaseFactory) {
 		{"a lease ends by its time", leaseExpires},
 		{"a release ends a session that is held", leaseReleased},
 		{"sessions and tenants do not touch each other", leaseIsolation},
+		{"what a node is told comes to it, and to no other", leaseTold},
 		{"later calls are unavailable", leaseClosed},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			clock := newClock()
 			trial := factory(t, Options{Clock: clock})
 			l := &leases{T: t, clock: clock, LeaseTrial: trial}
+			l.said = [2]chan string{make(chan string, 16), make(chan string, 16)}
+			trial.A.Told(func(m []byte) { l.said[0] <- string(m) })
+			trial.B.Told(func(m []byte) { l.said[1] <- string(m) })
 			trial.A.Fenced(func(lost bridge.Lease) { l.fenced(0, lost) })
 			trial.B.Fenced(func(lost bridge.Lease) { l.fenced(1, lost) })
 			t.Cleanup(trial.A.Close)
@@ -58,6 +62,7 @@ type leases struct {
 	*testing.T
 	LeaseTrial
 	clock *Clock
+	said  [2]chan string // what the nodes were told by others
 
 	mu sync.Mutex
 	// guarded by mu

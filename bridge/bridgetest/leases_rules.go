@@ -2,6 +2,7 @@ package bridgetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
@@ -160,6 +161,42 @@ func leaseIsolation(l *leases) {
 	l.take(l.B, names[1])
 	for i, name := range names[2:] {
 		l.holdsIn(name.Tenant, name.Session, "a", uint64(i+3))
+	}
+}
+
+func leaseTold(l *leases) {
+	text := "any bytes: \x00 \n 1 fenced a b 1 1 \xff"
+	said := false
+	for tries := 0; !said && tries < 200; tries++ { // it may be lost, while nobody listens yet
+		l.A.Tell("nobody", []byte("to nobody"))
+		l.A.Tell("b", []byte(text))
+		select {
+		case got := <-l.said[1]:
+			if said = true; got != text {
+				l.Errorf("b was told %q, not %q", got, text)
+			}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if !said {
+		l.Fatal("nothing comes")
+	}
+	l.B.Tell("a", []byte("back"))
+	if got := receive(l.T, l.said[0], "what a is told"); got != "back" {
+		l.Errorf("a was told %q", got)
+	}
+	l.silent()
+	l.A.Close()
+	l.A.Tell("b", []byte("from who is closed"))
+	l.B.Tell("a", []byte("to who is closed"))
+	l.renew(l.B, lease("s", 1, 1)) // by when it would have come
+	for n := len(l.said[1]); n > 0; n-- {
+		if got := <-l.said[1]; got != text {
+			l.Errorf("b was told %q", got)
+		}
+	}
+	if n := len(l.said[0]); n > 0 {
+		l.Errorf("a was told %d times more", n)
 	}
 }
 

@@ -22,6 +22,7 @@ type LeaseStore struct {
 	// guarded by mu
 	mu      sync.Mutex
 	tenants map[string]map[string]leased
+	nodes   map[string]*Leases
 	swept   int64
 }
 
@@ -38,7 +39,7 @@ func NewLeaseStore(now func() time.Time) *LeaseStore {
 	if now == nil {
 		now = time.Now
 	}
-	return &LeaseStore{now: now, began: now(), tenants: make(map[string]map[string]leased)}
+	return &LeaseStore{now: now, began: now(), tenants: make(map[string]map[string]leased), nodes: make(map[string]*Leases)}
 }
 
 // Leases is a bridge.Leases that lives in one process. Its callbacks run before
@@ -50,6 +51,7 @@ type Leases struct {
 
 	// guarded by store.mu
 	fenced func(bridge.Lease)
+	told   func(message []byte)
 	closed bool
 }
 
@@ -57,7 +59,11 @@ var _ bridge.Leases = (*Leases)(nil)
 
 // NewLeases is one node's part in a store.
 func NewLeases(node string, store *LeaseStore) *Leases {
-	return &Leases{store: store, node: node}
+	l := &Leases{store: store, node: node}
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	store.nodes[node] = l
+	return l
 }
 
 // Fenced implements bridge.Leases.
@@ -65,6 +71,26 @@ func (l *Leases) Fenced(told func(bridge.Lease)) {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	l.fenced = told
+}
+
+// Told implements bridge.Leases.
+func (l *Leases) Told(told func(message []byte)) {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	l.told = told
+}
+
+// Tell implements bridge.Leases.
+func (l *Leases) Tell(node string, message []byte) {
+	var told func([]byte)
+	l.store.mu.Lock()
+	if to := l.store.nodes[node]; to != nil && !l.closed && !to.closed {
+		told = to.told
+	}
+	l.store.mu.Unlock()
+	if told != nil {
+		told(message)
+	}
 }
 
 // Acquire implements bridge.Leases.
@@ -170,6 +196,9 @@ func (l *Leases) Close() {
 	l.store.mu.Lock()
 	defer l.store.mu.Unlock()
 	l.closed = true
+	if l.store.nodes[l.node] == l {
+		delete(l.store.nodes, l.node)
+	}
 }
 
 // Lose forgets everything, as a store that fails may. For tests of whoever uses

@@ -36,7 +36,8 @@ type Leases struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	told   func(bridge.Lease)
+	fenced func(bridge.Lease)
+	told   func(message []byte)
 	found  map[bridge.Lease]struct{} // lost, by renewals: a message about them says nothing new
 	closed bool
 }
@@ -59,14 +60,32 @@ func NewLeases(b *Bridge) *Leases {
 func (l *Leases) Fenced(told func(bridge.Lease)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.fenced = told
+}
+
+// Told implements bridge.Leases.
+func (l *Leases) Told(told func(message []byte)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.told = told
+}
+
+// sayWords begin a message that is one of another node's caller.
+const sayWords = "1 say "
+
+// Tell implements bridge.Leases.
+func (l *Leases) Tell(node string, message []byte) {
+	name := l.bridge.names.control(node)
+	l.put(name, len(message), &call{
+		args: []any{l.bridge.publishWord(), name, append([]byte(sayWords), message...)}, done: func(any, error) {},
+	}, func(*codec.Error) {})
 }
 
 // fence tells of a lease that is somebody else's. A renewal has found it so, or a
 // message says it.
 func (l *Leases) fence(lost bridge.Lease, renewal bool) {
 	l.mu.Lock()
-	told := l.told
+	told := l.fenced
 	_, known := l.found[lost]
 	if l.closed || known && !renewal {
 		told = nil
@@ -177,6 +196,18 @@ func (l *Leases) warn(node string, lost bridge.Lease) {
 
 // message implements receiver. What it does not know is for others.
 func (l *Leases) message(text string) {
+	if said, ok := strings.CutPrefix(text, sayWords); ok {
+		l.mu.Lock()
+		told := l.told
+		if l.closed {
+			told = nil
+		}
+		l.mu.Unlock()
+		if told != nil {
+			told([]byte(said))
+		}
+		return
+	}
 	words := strings.Split(text, " ")
 	if len(words) < 6 || words[0] != "1" || words[1] != "fenced" {
 		return
