@@ -253,8 +253,10 @@ func TestDecodeDocumentRefuses(t *testing.T) {
 	}
 }
 
-// What later servers may add is passed over.
-func TestDecodeDocumentIsForwardCompatible(t *testing.T) {
+// B121: elevenlabs/packages#821. An older client passes over what later servers may
+// add: fields, words of a list, codes. A field that may be absent may as well be null,
+// and both read alike.
+func TestB121_DocumentsOfLaterServers(t *testing.T) {
 	d, err := DecodeDocument(JSON, []byte(`{"t":"error","code":"brand_new","message":"m","scope":"planet","later":[{"x":1}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -265,6 +267,23 @@ func TestDecodeDocumentIsForwardCompatible(t *testing.T) {
 	d, err = DecodeDocument(JSON, []byte(`{"t":"left","room":"chat","reason":"brand_new"}`))
 	if err != nil || d.(*Left).Reason != 0 {
 		t.Errorf("%+v, %v", d, err)
+	}
+	const null = `{"t":"reset","room":"chat","reason":"epoch","epoch":"e","offset":1,"after_ms":null,"later":null}`
+	for _, text := range []string{null, strings.NewReplacer(`"after_ms":null,`, "", `,"later":null`, "").Replace(null)} {
+		for _, c := range []Codec{JSON, Msgpack} {
+			d, err := DecodeDocument(c, inCodec(t, c, text))
+			want := &Reset{Room: "chat", Reason: ResetEpoch, Position: Position{"e", 1}}
+			if err != nil || !reflect.DeepEqual(d, want) {
+				t.Errorf("%s in %s: %+v, %v", text, c, d, err)
+			}
+		}
+	}
+	d, err = DecodeDocument(JSON, []byte(`{"t":"event","room":"chat","event":"e","data":null,"eid":"x","from":null,"session":null,"epoch":null,"offset":null,"ts":1}`))
+	if e, ok := d.(*Event); err != nil || !ok || e.Data.IsZero() || e.From != "" || !e.Position.IsZero() {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := DecodeDocument(JSON, []byte(`{"t":"brand_new","id":null}`)); !errors.Is(err, ErrUnknownType) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -64,7 +64,8 @@ func start(t *testing.T, secure bool) *node {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	e, err := engine.Start(t.Context(), engine.Config{
-		Kinds: []room.Kind{{Name: room.Any}}, Authenticator: anyone{},
+		Kinds:          []room.Kind{{Name: room.Any}, {Name: "vault", Events: map[string]room.EventPolicy{"*": {Delivery: room.AtLeastOnce, Lane: backpressure.Interactive, Secret: true}}}},
+		Authenticator:  anyone{},
 		Limits:         engine.Limits{MaxMessageBytes: maxMessage, WriteTimeout: 5 * time.Second, MaxUnauthenticated: 10_000, MaxUnauthenticatedPerAddress: 10_000},
 		TenantDefaults: engine.TenantLimits{SessionRate: backpressure.Rate{Messages: -1, Bytes: -1}},
 		Compression:    ws.Compression{Enabled: true, Threshold: 64},
@@ -147,9 +148,8 @@ func (n *node) connect(t testing.TB) *peer {
 const request = "GET /v1/ws HTTP/1.1\r\nHost: pulse.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
-// open connects, shakes hands with an offer of compression (empty: none) and says
-// hello.
-func (n *node) open(t testing.TB, subprotocol, offer string) *peer {
+// handshake connects and shakes hands with an offer of compression (empty: none).
+func (n *node) handshake(t testing.TB, subprotocol, offer string) *peer {
 	t.Helper()
 	p := n.connect(t)
 	head := request + "Sec-WebSocket-Protocol: " + subprotocol + "\r\n"
@@ -165,6 +165,13 @@ func (n *node) open(t testing.TB, subprotocol, offer string) *peer {
 		t.Fatalf("Sec-WebSocket-Accept: %q", got)
 	}
 	p.deflate = response.Header.Get("Sec-Websocket-Extensions") != ""
+	return p
+}
+
+// open connects, shakes hands and says hello.
+func (n *node) open(t testing.TB, subprotocol, offer string) *peer {
+	t.Helper()
+	p := n.handshake(t, subprotocol, offer)
 	p.room = fmt.Sprintf("echo:%04d", n.rooms.Add(1)) // its own: it hears nobody else
 	hello := []byte(`{"t":"hello","rooms":[{"room":"` + p.room + `"}]}`)
 	op := byte(text)

@@ -274,3 +274,42 @@ func TestDeflatedFrames(t *testing.T) {
 		})
 	}
 }
+
+// Whatever clients have agreed to about their own context, an event is compressed
+// once for all of them, and what must not be compressed is not, for any.
+func TestCompressedOnceForAllClients(t *testing.T) {
+	a := newHall()
+	site := serve(t, sides[0], Config{Acceptor: a, Compression: Compression{Enabled: true, Threshold: 64}})
+	event := func(secret bool) *codec.Event {
+		data, err := codec.MakeData(codec.JSON, []byte(`"`+strings.Repeat("so many words ", 50)+`"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return codec.NewEvent(codec.Topic{Tenant: "acme", Room: "chat"}, "said", data, codec.Origin{EID: "e", Secret: secret})
+	}
+	open, secret := event(false), event(true)
+	var first, plain []byte
+	for i, offer := range []string{"permessage-deflate", "permessage-deflate; client_no_context_takeover", "permessage-deflate; client_max_window_bits=9"} {
+		w := site.wire(t)
+		w.send([]byte(handshake + "Sec-WebSocket-Extensions: " + offer + "\r\n\r\n"))
+		if r := w.response(); r.Header.Get("Sec-Websocket-Extensions") == "" {
+			t.Fatal("no compression was agreed")
+		}
+		framing := soon(t, a.guests, "Accept").conn.Framing()
+		// Later bytes of an event are those of the one, whose frame is the same.
+		b, s := open.Bytes(framing), secret.At(codec.Position{Epoch: "e", Offset: 1}).Bytes(framing)
+		if i == 0 {
+			first, plain = b, s
+		}
+		if &b[0] != &first[0] || b[0]&bitRsv1 == 0 {
+			t.Errorf("%s: compressed anew, or not at all", offer)
+		}
+		if s[0]&bitRsv1 != 0 || !bytes.Equal(s, plain) {
+			t.Errorf("%s: a secret event is compressed", offer)
+		}
+		both := codec.Bundle([]*codec.Frame{&open.Frame, &secret.Frame}).Bytes(framing)
+		if want := append(bytes.Clone(b), secret.Bytes(framing)...); !bytes.Equal(both, want) {
+			t.Errorf("%s: a bundle is not its frames", offer)
+		}
+	}
+}
