@@ -31,6 +31,7 @@ func FuzzInflate(f *testing.F) {
 		{packed(f, []byte("hi")), packed(f, []byte(`{"t":"ping"}`))},
 		{packed(f, long), packed(f, append(long, 'x'))},
 		{packed(f, []byte("\xC3\x28")), nil},
+		{packed(f, append(long, 'x')), packed(f, []byte("\xC3\x28"))}, // the first fault counts
 		{{0xFF, 0xFF, 0xFF, 0xFF}, nil},
 		{packed(f, make([]byte, 1<<20)), nil},
 		{referring(f, "hello, hello"), referring(f, "hello, hello", "hello, hello")},

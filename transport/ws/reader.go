@@ -75,8 +75,10 @@ func (r *reader) contained(log *slog.Logger, f func()) {
 // judge finds out why the reading ended.
 func (r *reader) judge() {
 	switch {
+	case r.overfull:
+		r.end(r.verdict) // gws has gone on with what it had read behind that message
 	case errors.Is(r.fault, gws.ErrTextEncoding):
-		// First, since gws sees only what came before a verdict.
+		// First, since gws sees only what came before a verdict of checker.
 		r.end(violation(codec.CauseInvalidText, "text is not UTF-8"))
 	case inflatesTooFar(r.fault):
 		r.end(violation(codec.CauseTooLarge, "message too large"))
