@@ -12,7 +12,7 @@ import (
 )
 
 // renewTime is how long a node waits for the one that has a session.
-const renewTime = 5 * time.Second
+const renewTime = 3 * time.Second
 
 // renewals are those of sessions on other nodes: each is told the node that holds the
 // session, and its answer comes back in the same way. What nodes tell each other is
