@@ -21,7 +21,6 @@ type Bridge struct {
 	names     names
 	log       *slog.Logger
 	seed      maphash.Seed
-	head      []any // of every call of the publish script
 	client    goredis.UniversalClient
 	caller    *caller
 	budget    *budget
@@ -70,7 +69,6 @@ func New(config Config) (*Bridge, error) {
 		hints:   make(chan struct{}, 1),
 		keepers: make(map[string]context.CancelFunc),
 	}
-	b.head = []any{config.Node, b.publishWord()}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.machine = newMachine(time.Now())
 	b.condition.Set(b.machine.health)

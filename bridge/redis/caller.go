@@ -8,19 +8,28 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/yaza-dev/pulse/actors/supervision"
+	"github.com/yaza-dev/pulse/bridge"
 )
 
 // call is one command, made so that it may be repeated.
 type call struct {
 	script *script // nil: a plain command, in args
 	// head, if it is set, are arguments before args of a script that does several
-	// calls at once, each with its keys and args, and answers with a list.
-	head []any
-	slot string // calls go together only if it is the same: the cluster's tag
-	keys []string
-	args []any
+	// calls at once, each with its keys and args, and answers with a list. After it
+	// comes whether one of them may have been done before.
+	head    []any
+	company company
+	keys    []string
+	args    []any
 	// done gets the server's reply. It only posts.
 	done func(reply any, err error)
+}
+
+// company is what calls with heads must have in common to go together; then their heads
+// mean the same.
+type company struct {
+	slot      string // the cluster's tag
+	retention bridge.Retention
 }
 
 const (
@@ -175,7 +184,7 @@ type manner uint8
 const (
 	byName manner = iota // scripts by their names, several calls as one where that can be
 	byText               // scripts as they are
-	alone                // likewise, each call by itself
+	alone                // likewise, each call by itself, which may have been done with others
 )
 
 // pipeline sends some of the batches. It returns those whose script the server does not
@@ -222,7 +231,7 @@ func group(sent []*batch, which []int) int {
 	for ; n < len(which); n++ {
 		b := sent[which[n]]
 		events, bytes = events+b.events, bytes+b.bytes
-		if b.call.script != first.call.script || b.call.slot != first.call.slot || events > callEvents || bytes > callBytes {
+		if b.call.script != first.call.script || b.call.company != first.call.company || events > callEvents || bytes > callBytes {
 			break
 		}
 	}
@@ -233,9 +242,14 @@ func (c *caller) command(pipe goredis.Pipeliner, sent []*batch, members []int, h
 	k := sent[members[0]].call
 	keys, args := k.keys, k.args
 	if k.head != nil {
-		args = append(append(make([]any, 0, len(k.head)+len(k.args)*len(members)), k.head...), k.args...)
-		keys = append(make([]string, 0, len(keys)*len(members)), keys...)
-		for _, i := range members[1:] {
+		again, more := how == alone, 0
+		for _, i := range members {
+			again = again || sent[i].tried
+			more += len(sent[i].call.args)
+		}
+		args = append(append(make([]any, 0, len(k.head)+1+more), k.head...), flag(again))
+		keys = make([]string, 0, len(keys)*len(members))
+		for _, i := range members {
 			keys, args = append(keys, sent[i].call.keys...), append(args, sent[i].call.args...)
 		}
 	}

@@ -86,8 +86,9 @@
 // # In Redis
 //
 // Names are made in names.go alone. Beside what the configuration's page lists, the
-// record of a topic (the hash meta) has: b bytes kept, i whether that is more than the
-// truth, a their age in ms, d when the oldest goes, x when the times to live are set anew,
+// record of a topic (the hash meta) has: a the age in ms, b the bytes of the events from c
+// on, which is more than is kept if the oldest is not c, x when the times to live are set
+// anew, k and n what a publish compares so as to read no more of it than it must,
 // j whether somebody has joined, and t:<node> the node's last batch. A member ends in 20
 // digits: when it was taken, in ms, and its size; as the rest of it is base64, it is
 // decoded with the envelope, which passes over what follows it. Messages carry the same

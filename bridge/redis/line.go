@@ -57,6 +57,7 @@ type batch struct {
 	events int
 	bytes  int64
 	call   *call // made once, so that a repeat is the same
+	tried  bool  // it may have been done
 }
 
 // line is what waits for the server: strands in order, tenants in turns. It is
@@ -189,7 +190,7 @@ func (l *line) done(b *batch) {
 
 // back puts a batch before everything else of its strand, to be sent again once
 // the strand is enlisted.
-func (l *line) back(b *batch) { b.strand.busy, b.strand.again = false, b }
+func (l *line) back(b *batch) { b.tried, b.strand.busy, b.strand.again = true, false, b }
 
 func (l *line) release(s *strand, o *op) {
 	l.items--

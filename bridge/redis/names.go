@@ -52,6 +52,13 @@ func (n names) tag(owner string) string {
 func (n names) buffer(t codec.Topic) string { return n.name(n.key, "buffer", t.String(), "") }
 func (n names) meta(t codec.Topic) string   { return n.name(n.key, "meta", t.String(), "") }
 
+// place is where a topic is.
+type place struct{ channel, buffer, meta string }
+
+func (n names) placeOf(t codec.Topic) place {
+	return place{n.room(t), n.buffer(t), n.meta(t)}
+}
+
 func (n names) dedup(t codec.Topic, d digest) string {
 	return n.name(n.key, "dedup", t.String(), d.String())
 }

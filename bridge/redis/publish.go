@@ -144,13 +144,14 @@ type publishing struct {
 	ops     []*op
 	results [][]bridge.Published // of each op
 	sent    []sentPublication
+	token   string // of the batch
 }
 
 type sentPublication struct {
-	op, at   int
-	eid      string
-	buffered bool
-	refusal  *codec.Error
+	op, at  int
+	verdict byte
+	eid     string
+	refusal *codec.Error
 }
 
 // buildPublish makes one call of a batch. nil: there is nothing to send, and all is
@@ -215,25 +216,26 @@ func (p *publishing) message() *call {
 func (p *publishing) script(r bridge.Retention) *call {
 	b := p.bridge
 	now := time.Now()
-	keys := []string{b.names.buffer(p.topic), b.names.meta(p.topic)}
-	numbers := map[string]int{}
+	at := b.names.placeOf(p.topic)
 	claim := b.claim(p.topic)
-	token := strconv.FormatUint(b.tokens.Add(1), 10)
-	args := make([]any, 2, 11+3*len(p.ops)) // the first two are known at the end
-	args = append(args, token, b.names.room(p.topic), freshEpoch(),
-		claim.Epoch, decimal(claim.Offset), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()))
-	p.each(func(op, at int, pub *bridge.Publication, result *bridge.Published) {
+	p.token = decimal(b.tokens.Add(1))
+	keys := []string{at.buffer, at.meta}
+	var numbers map[string]int // of dedup keys
+	var marks []string         // of publications with one
+	p.each(func(op, i int, pub *bridge.Publication, result *bridge.Published) {
 		key := 0
 		if pub.DedupKey != "" && r.DedupWindow > 0 {
 			name := b.names.dedup(p.topic, newDigest(ofPublication, pub.Event.From, pub.DedupKey))
+			if numbers == nil {
+				numbers = make(map[string]int)
+			}
 			if numbers[name] == 0 {
 				keys = append(keys, name)
 				numbers[name] = len(keys) - 2
 			}
 			key = numbers[name]
 		}
-		t := &p.ops[op].publish.texts[at]
-		verdict, refusal := byte('p'), t.refusal
+		verdict, refusal := byte('p'), p.ops[op].publish.texts[i].refusal
 		switch {
 		case late(pub, now):
 			verdict, refusal = 'l', errExpired
@@ -246,25 +248,54 @@ func (p *publishing) script(r bridge.Retention) *call {
 			result.Err = refusal // it can be no repeat
 			return
 		}
-		mark := ""
 		if key > 0 {
-			mark = strconv.Itoa(key) + " " + pub.Event.EID
+			for len(marks) < len(p.sent) {
+				marks = append(marks, "")
+			}
+			marks = append(marks, strconv.Itoa(key)+" "+pub.Event.EID)
 		}
-		args = append(args, sized(verdict, t.size), mark, t.text)
-		p.sent = append(p.sent, sentPublication{op, at, pub.Event.EID, pub.Buffered, refusal})
+		p.sent = append(p.sent, sentPublication{op, i, verdict, pub.Event.EID, refusal})
 	})
-	args[0], args[1] = len(keys)-2, len(p.sent)
-	return &call{script: &publishScript, head: b.head, slot: b.names.tag(p.topic.String()), keys: keys, args: args, done: p.published}
+	letters, sizes := p.verdicts()
+	args := make([]any, 0, 7+len(p.sent)+len(marks))
+	args = append(args, p.token, at.channel, claim.Epoch, decimal(claim.Offset), len(keys)-2, letters, sizes)
+	for i, s := range p.sent {
+		args = append(args, &p.ops[s.op].publish.texts[s.at].text)
+		if i < len(marks) {
+			args = append(args, marks[i])
+		} else if len(marks) > 0 {
+			args = append(args, "")
+		}
+	}
+	return &call{
+		script: &publishScript, keys: keys, args: args, done: p.published,
+		head: []any{
+			b.config.Node, b.publishWord(), freshEpoch(), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),
+		},
+		company: company{slot: b.names.tag(p.topic.String()), retention: r},
+	}
 }
 
-// sized is a verdict with seven digits of a size.
-func sized(verdict byte, size int) string {
-	text := [8]byte{verdict}
-	for i := 7; i > 0; i-- {
-		text[i] = byte('0' + size%10)
-		size /= 10
+// verdicts are a letter for each that is sent, or one for all, and seven digits of the
+// size of each.
+func (p *publishing) verdicts() (letters, sizes string) {
+	text := make([]byte, 8*len(p.sent))
+	count := len(p.sent)
+	same := true
+	for i, s := range p.sent {
+		text[i] = s.verdict
+		same = same && s.verdict == text[0]
+		size := p.ops[s.op].publish.texts[s.at].size
+		for n := count + 7*i + 6; n >= count+7*i; n-- {
+			text[n] = byte('0' + size%10)
+			size /= 10
+		}
 	}
-	return string(text[:])
+	all := string(text)
+	if letters = all[:count]; same {
+		letters = all[:min(count, 1)]
+	}
+	return letters, all[count:]
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -275,7 +306,7 @@ func late(pub *bridge.Publication, now time.Time) bool {
 
 // published takes the script's answer.
 func (p *publishing) published(reply any, err error) {
-	letters, first, repeats, bad := publishReply(reply, err, len(p.sent))
+	letters, first, repeats, bad := publishReply(reply, err, p.token, len(p.sent))
 	if bad != nil {
 		p.bridge.log.Error("redis: a batch was refused", "error", bad)
 		for i, o := range p.ops {
@@ -290,7 +321,7 @@ func (p *publishing) published(reply any, err error) {
 	var bytes, sizes int64
 	for i, s := range p.sent {
 		result := &p.results[s.op][s.at]
-		switch letters[i] {
+		switch letters[min(i, len(letters)-1)] {
 		case 'b':
 			*result = bridge.Published{EID: s.eid, Position: next}
 			next.Offset++
@@ -316,17 +347,27 @@ func (p *publishing) published(reply any, err error) {
 	p.answer()
 }
 
-// publishReply takes the answer apart; letters are as many as were sent.
-func publishReply(reply any, err error, sent int) (letters string, first codec.Position, repeats []string, bad error) {
+// publishReply takes the answer apart; letters are as many as were sent, or one for all.
+func publishReply(reply any, err error, token string, sent int) (letters string, first codec.Position, repeats []string, bad error) {
 	if err != nil {
 		return "", first, nil, err
 	}
-	list, err := stringsOf(reply)
-	if err != nil || len(list) < 3 || len(list[2]) != sent || strings.Count(list[2], "d") != len(list)-3 {
-		return "", first, nil, errors.Join(errReply, err)
+	text, ok := reply.(string)
+	if !ok {
+		list, err := stringsOf(reply)
+		if err != nil || len(list) == 0 {
+			return "", first, nil, errReply
+		}
+		text, repeats = list[0], list[1:]
 	}
-	first, err = position(list[0], list[1])
-	return list[2], first, list[3:], err
+	got, rest, _ := strings.Cut(text, " ")
+	epoch, rest, _ := strings.Cut(rest, " ")
+	offset, letters, _ := strings.Cut(rest, " ")
+	if got != token || len(letters) != sent && len(letters) != 1 || strings.Count(letters, "d") != len(repeats) {
+		return "", first, nil, errReply
+	}
+	first, err = position(epoch, offset)
+	return letters, first, repeats, err
 }
 
 var errReply = errors.New("redis: an answer that no script gives")

@@ -2,139 +2,167 @@
 -- its places, is kept, and is handed to all nodes.
 --
 -- KEYS: for each batch buffer, meta, then those of dedup keys.
--- ARGV: 1 node, 2 PUBLISH or SPUBLISH; then for each batch: number of its dedup keys,
--- number of its publications, its token, channel, fresh epoch, the highest position that
--- the node has seen (epoch, offset), events kept, age in ms, bytes kept, dedup window in
--- ms; then three for each publication: verdict and 7 digits of its size, number of its
--- dedup key and its eid or '', text.
+-- ARGV: 1 node, 2 PUBLISH or SPUBLISH, 3 a fresh epoch, then what the topics' kinds have
+-- in common: 4 events kept, 5 age in ms, 6 bytes kept, 7 dedup window in ms; 8 whether a
+-- batch may have been done before. Then for each batch its token, channel, the highest
+-- position that the node has seen (epoch, offset), number of its dedup keys, a verdict
+-- for each publication or one for all, 7 digits of the size of each; then its texts,
+-- and, if it has dedup keys, after each text the number of its own and its eid, or ''.
 -- Verdict: b to be kept, p only passed on; else why it is refused unless it is a
 -- repeat, which is also what the answer then says.
 --
--- Answer: for each batch epoch, offset of the first that was kept, a letter for each
--- publication (its verdict; d: a repeat; f: no offset left), then the first result of
--- each d.
-local node, word = ARGV[1], ARGV[2]
-local version = '1 ' .. node .. ' '
+-- Answer: for each batch "token epoch offset letters": the offset of the first that was
+-- kept, and a letter for each publication or one for all (its verdict; d: a repeat; f: no
+-- offset left); where there are repeats a list of that and the first result of each.
+local node, word, fresh = ARGV[1], ARGV[2], ARGV[3]
+local keep, limit, most, window, again = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
 local at, refused = server()
 if not at then
   return refused
 end
+local concat = table.concat
+local mine, taken = 't:' .. node, format('%013d', at.now)
+local version, surplus = '1 ' .. node .. ' ', int(-keep - 1)
+local usual = at.r .. ' ' .. int(limit) .. ' '
+local alone = usual .. '- 0'
 
--- again answers a batch whose reply was lost; nil: this is not one.
-local function again(t, token, k, i, last)
-  local mark = t.mark and string.sub(t.mark, 15) -- after the 13 digits of when it was
-  if not mark or string.sub(mark, 1, #token + 1) ~= token .. ' ' then
+-- answered is the answer to a batch that was done before; nil: it was not. The mark has
+-- 13 digits of when it was before it.
+local function answered(meta, token, k, i, count)
+  local mark = call('HGET', meta, mine)
+  if not mark or sub(mark, 15, 15 + #token) ~= token .. ' ' then
     return nil
   end
-  local epoch, first, letters = string.match(mark, '^%d+ (%S+) (%d+) (%a+)$')
-  local answer = {epoch, first, letters}
-  for n = i, last, 3 do
-    if string.sub(letters, (n - i) / 3 + 1, (n - i) / 3 + 1) == 'd' then
-      local key = string.match(ARGV[n + 1], '%d+')
-      answer[#answer + 1] = redis.call('GET', KEYS[k + 1 + tonumber(key)]) or ''
+  mark = sub(mark, 15)
+  local letters, answer = string.match(mark, '(%a+)$'), {mark}
+  for n = 1, #letters do
+    if sub(letters, n, n) == 'd' then
+      answer[#answer + 1] = call('GET', KEYS[k + 1 + string.match(ARGV[i + 2 * n - 1], '^%d+')]) or ''
     end
   end
   return answer
 end
 
--- publish does the batch whose keys begin at k, and whose publications are ARGV[i] to
--- ARGV[last].
-local function publish(k, head, i, last)
-  local token, channel = ARGV[head + 2], ARGV[head + 3]
-  local t = open(at, KEYS[k], KEYS[k + 1], ARGV[head + 4], ARGV[head + 5], tonumber(ARGV[head + 6]), node)
-  local answer = again(t, token, k, i, last)
+-- publish does the batch whose keys begin at k, and whose arguments begin at h. It
+-- returns the answer, and where the next one begins.
+local function publish(k, h)
+  local buffer, meta, token = KEYS[k], KEYS[k + 1], ARGV[h]
+  local claimed, reached, keys = ARGV[h + 2], ARGV[h + 3], tonumber(ARGV[h + 4])
+  local letters, sizes, i = ARGV[h + 5], ARGV[h + 6], h + 7
+  local count, step = #sizes / 7, keys > 0 and 2 or 1
+  local nextk, nexth = k + 2 + keys, i + count * step
+
+  local answer = again and answered(meta, token, k, i, count)
   if answer then
-    close(t, false)
-    return answer
+    return answer, nextk, nexth
   end
-  local first, added = t.o + 1, 0
-  local letters, repeats, members, kept, passing, remember = {}, {}, {}, {}, {}, {}
-  local taken = string.format('%013d', t.now)
-  for n = i, last, 3 do
-    local letter, key, eid, text = string.sub(ARGV[n], 1, 1), nil, nil, ARGV[n + 2]
-    if ARGV[n + 1] ~= '' then
-      key, eid = string.match(ARGV[n + 1], '^(%d+) (.*)$')
-      key = k + 1 + key
+  local m = call('HMGET', meta, 'o', 'e', 'b', 'k', 'n')
+  local e, o, b, past, t = m[2], tonumber(m[1]), tonumber(m[3]), '- 0', nil
+  local known = e and (m[4] == alone or sub(m[4], 1, #usual) == usual)
+  if not known or at.now >= tonumber(m[5]) or claimed == e and reached ~= m[1] and tonumber(reached) > o then
+    t = open(at, buffer, meta, fresh, claimed, tonumber(reached))
+    o, e, b = t.o, t.e, t.b
+    if t.l ~= '' then
+      past = string.gsub(string.match(t.l, '[^,]+$'), ':', ' ')
     end
-    local before = key and (remember[key] or redis.call('GET', KEYS[key]))
-    if before then
-      letter = 'd'
-      repeats[#repeats + 1] = before
-    elseif letter == 'b' and t.o >= never then
-      letter = 'f'
+  elseif m[4] ~= alone then
+    past = sub(m[4], #usual + 1)
+  end
+
+  -- Making text costs most of what is left: 2 ns a byte for every piece that is joined.
+  local first, kept, members, texts, passing, remember, repeats = o + 1, 0, {}, {''}, nil, nil, nil
+  local letter, all = letters, #letters == 1
+  for n = 1, count do
+    if not all then
+      letter = sub(letters, n, n)
+    end
+    local text, key, eid, before = ARGV[i], nil, nil, nil
+    if keys > 0 and ARGV[i + 1] ~= '' then
+      key, eid = string.match(ARGV[i + 1], '^(%d+) (.*)$')
+      key = k + 1 + key
+      remember = remember or {}
+      before = remember[key] or call('GET', KEYS[key])
+    end
+    if before or letter == 'b' and o >= never then
+      if all then
+        letters, all = string.rep(letters, count), false
+      end
+      letters = sub(letters, 1, n - 1) .. (before and 'd' or 'f') .. sub(letters, n + 1)
+      if before then
+        repeats = repeats or {}
+        repeats[#repeats + 1] = before
+      end
     elseif letter == 'b' then
-      t.o = t.o + 1
-      local m, o, size = #members, int(t.o), string.sub(ARGV[n], 2)
-      members[m + 1] = o
-      members[m + 2] = o .. '|' .. text .. taken .. size
-      added = added + size
-      kept[#kept + 1] = text
+      o = o + 1
+      local place, size = int(o), sub(sizes, 7 * n - 6, 7 * n)
+      members[2 * kept + 1], members[2 * kept + 2] = place, place .. '|' .. text .. taken .. size
+      kept = kept + 1
+      texts[kept + 1] = text
+      b = b + size
       if key then
-        remember[key] = t.e .. ' ' .. o .. ' ' .. eid
+        remember[key] = e .. ' ' .. place .. ' ' .. eid
       end
     elseif letter == 'p' then
+      passing = passing or {}
       passing[#passing + 1] = text
       if key then
         remember[key] = '- 0 ' .. eid
       end
     end
-    letters[#letters + 1] = letter
+    i = i + step
   end
-  letters = table.concat(letters)
 
-  if #kept > 0 then
-    local keep, most = tonumber(ARGV[head + 7]), tonumber(ARGV[head + 9])
-    age(t, tonumber(ARGV[head + 8])) -- before the new ones come, which are of no age
-    redis.call('ZADD', t.buffer, unpack(members))
-    local n = redis.call('ZCARD', t.buffer)
-    t.b = n > #kept and t.b + added or added -- the buffer may have gone without its record
-    if n > keep then
-      redis.call('ZREMRANGEBYRANK', t.buffer, 0, n - keep - 1)
-      n = keep
-      put(t, 'i', '1')
-      t.i = '1'
+  local mark = token .. ' ' .. e .. ' ' .. int(first) .. ' ' .. letters
+  if kept > 0 then
+    call('ZADD', buffer, unpack(members))
+    if o > keep then
+      call('ZREMRANGEBYRANK', buffer, '0', surplus)
     end
-    if most > 0 and t.b > most and t.i == '1' then
-      measure(t)
-    end
-    while most > 0 and t.b > most and n > 0 do
-      n = n - drop(t, 1)
-    end
-    if t.a > 0 and t.d == never then
-      t.d = t.now + t.a
-      put(t, 'd', int(t.d))
-    end
-    put(t, 'o', int(t.o))
-    put(t, 'low', int(t.o - n + 1))
-    put(t, 'b', int(t.b))
   end
-  for key, value in pairs(remember) do
-    redis.call('SET', KEYS[key], value, 'PX', ARGV[head + 10])
+  if t then
+    t.o, t.b = o, b
+    if kept > 0 and t.a ~= limit then
+      t.a, t.x = limit, 0
+      put(t, 'a', int(limit))
+    end
+    age(t)
+    b = t.b
   end
-  put(t, 't:' .. node, string.format('%013d', t.now) .. ' ' .. token .. ' ' .. t.e .. ' ' .. int(first) .. ' ' .. letters)
-  close(t, true)
+  if kept > 0 and most > 0 and b > most then
+    local full = t or {buffer = buffer, c = tonumber(call('HGET', meta, 'c') or 1)}
+    full.o, full.b = o, b
+    narrow(full, most)
+    b = full.b
+    if not t then
+      call('HSET', meta, 'c', int(full.c))
+    end
+  end
+  if remember then
+    for key, value in pairs(remember) do
+      call('SET', KEYS[key], value, 'PX', window)
+    end
+  end
+  if t then
+    put(t, 'o', int(o))
+    put(t, mine, taken .. ' ' .. mark)
+    close(t, true, at.r .. ' ' .. int(t.a) .. ' ' .. past)
+  else
+    call('HSET', meta, 'o', int(o), 'b', int(b), mine, taken .. ' ' .. mark)
+  end
 
   -- Last, when everything is kept: whoever hears of an event can read it.
-  if #kept > 0 then
-    local past, ended
-    if t.l ~= '' then
-      past, ended = string.match(t.l, '([^:,]+):(%d+)$')
-    end
-    redis.call(word, channel, version .. t.e .. ' ' .. int(first) .. ' ' .. (past or '-') .. ' ' .. (ended or '0') ..
-      '\n' .. table.concat(kept, '\n'))
+  if kept > 0 then
+    texts[1] = version .. e .. ' ' .. int(first) .. ' ' .. past
+    call(word, ARGV[h + 1], concat(texts, '\n'))
   end
-  if #passing > 0 then
-    redis.call(word, channel, version .. '- 0 - 0\n' .. table.concat(passing, '\n'))
+  if passing then
+    call(word, ARGV[h + 1], version .. '- 0 - 0\n' .. concat(passing, '\n'))
   end
-  return {t.e, int(first), letters, unpack(repeats)}
+  return repeats and {mark, unpack(repeats)} or mark, nextk, nexth
 end
 
-local answers, k, head = {}, 1, 3
-while head <= #ARGV do
-  local i = head + 11
-  local last = i + 3 * tonumber(ARGV[head + 1]) - 1
-  answers[#answers + 1] = publish(k, head, i, last)
-  k = k + 2 + tonumber(ARGV[head])
-  head = last + 1
+local answers, k, h = {}, 1, 9
+while h <= #ARGV do
+  answers[#answers + 1], k, h = publish(k, h)
 end
 return answers

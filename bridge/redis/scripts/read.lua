@@ -12,20 +12,14 @@ local at, refused = server()
 if not at then
   return refused
 end
-local t = open(at, KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), '')
-age(t, t.a)
-local n = redis.call('ZCARD', t.buffer)
-if t.low ~= t.o - n + 1 then
-  t.low = t.o - n + 1
-  put(t, 'low', int(t.low))
-end
-local known = redis.call('EXISTS', t.meta) == 1
+local t = open(at, KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]))
+age(t)
 local joins = ARGV[10] == '1'
 if joins and not t.j then
   t.j, t.x = '1', 0
   put(t, 'j', '1')
 end
-close(t, joins or not known)
+local low = close(t, joins or call('EXISTS', t.meta) == 0)
 
 local has, pe, po = ARGV[4] == '1', ARGV[5], tonumber(ARGV[6])
 local limit, bytes, reverse = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9] == '1'
@@ -42,14 +36,14 @@ local function valid()
   return false
 end
 
-local from, to = t.low, t.o
+local from, to = low, t.o
 if has then
   if not valid() then
     return {t.e, int(t.o), 'epoch', '0', {}}
   end
   if reverse then
     to = math.min(to, po - 1)
-  elseif po < t.low - 1 then
+  elseif po < low - 1 then
     return {t.e, int(t.o), 'expired', '0', {}}
   else
     from = po + 1
@@ -63,10 +57,10 @@ while left > 0 and from <= to and not more do
   local some
   local n = math.min(left, 32)
   if reverse then
-    some = redis.call('ZREVRANGEBYSCORE', t.buffer, int(to), int(from), 'LIMIT', 0, n)
+    some = call('ZREVRANGEBYSCORE', t.buffer, int(to), int(from), 'LIMIT', 0, n)
     to = to - n
   else
-    some = redis.call('ZRANGEBYSCORE', t.buffer, int(from), int(to), 'LIMIT', 0, n)
+    some = call('ZRANGEBYSCORE', t.buffer, int(from), int(to), 'LIMIT', 0, n)
     from = from + n
   end
   left = left - n
@@ -74,7 +68,7 @@ while left > 0 and from <= to and not more do
     break
   end
   for _, member in ipairs(some) do
-    size = size + tonumber(string.sub(member, -7))
+    size = size + tonumber(sub(member, -7))
     if #page > 0 and bytes > 0 and size > bytes then
       more = true
       break
