@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"net"
+	"runtime"
 	"sync"
 )
 
@@ -20,6 +21,7 @@ type Proxy struct {
 	lost    chan struct{}
 	closed  bool
 	hold    chan struct{} // replies wait for its closing; nil: they do not
+	chop    func() int    // gives the size of the next piece that a reply is passed on in; nil: whole
 }
 
 // pair is one connection through the proxy.
@@ -98,6 +100,32 @@ func (p *Proxy) Hold(on bool) {
 		close(p.hold)
 		p.hold = nil
 	}
+}
+
+// Chop passes replies on in pieces of these sizes, so that whoever reads them meets their
+// borders everywhere. size is called by one connection at a time.
+func (p *Proxy) Chop(size func() int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.chop = size
+}
+
+// write passes on what a server answered.
+func (p *Proxy) write(c *pair, answer []byte) error {
+	for len(answer) > 0 {
+		n := len(answer)
+		p.mu.Lock()
+		if p.chop != nil {
+			n = min(n, p.chop())
+		}
+		p.mu.Unlock()
+		if _, err := c.client.Write(answer[:n]); err != nil {
+			return err
+		}
+		answer = answer[n:]
+		runtime.Gosched() // whoever reads may have this piece alone
+	}
+	return nil
 }
 
 // Swallow loses the reply to the next request that has text in it: the server does
@@ -183,7 +211,7 @@ func (p *Proxy) replies(c *pair) {
 			return
 		}
 		if n > 0 {
-			if _, err := c.client.Write(buffer[:n]); err != nil {
+			if err := p.write(c, buffer[:n]); err != nil {
 				return
 			}
 		}
