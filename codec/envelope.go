@@ -25,14 +25,20 @@ var ErrEnvelope = errors.New("codec: no envelope")
 //	20  length of the data as it is carried, 4 bytes; 0: absent
 //	24  eid, event, from, session, data
 //
-// What follows is passed over: that is where later fields go. The version changes
-// only with what an older reader must not read.
+// Fields that came later follow: a number above 0, a length in 2 bytes, and that many
+// bytes. Those that are not known are passed over, and a 0, or what cannot be such a
+// field, ends them. 1 is the trace: its id and its span. The version changes only with
+// what an older reader must not read.
 const (
 	envelopeVersion = 1
 	envelopeHead    = 24
 
 	flagBuffered = 1
 	flagSecret   = 2
+
+	fieldHead   = 3
+	fieldTrace  = 1
+	lengthTrace = 16 + 8
 )
 
 // maxEID bounds the texts of an envelope that nodes make up themselves.
@@ -71,7 +77,7 @@ func AppendEnvelope(dst []byte, e *Event, buffered bool, limits EnvelopeLimits) 
 	}
 	// Room for all of it at once, so that head stays where it is.
 	start := len(dst)
-	dst = slices.Grow(dst, envelopeHead+len(e.EID)+len(e.Name)+len(e.From)+len(e.Session)+len(raw))
+	dst = slices.Grow(dst, envelopeHead+len(e.EID)+len(e.Name)+len(e.From)+len(e.Session)+len(raw)+fieldHead+lengthTrace)
 	head := dst[start : start+envelopeHead]
 	head[0], head[1], head[2] = envelopeVersion, 0, byte(e.Data.codec)
 	if buffered {
@@ -98,6 +104,10 @@ func AppendEnvelope(dst []byte, e *Event, buffered bool, limits EnvelopeLimits) 
 	}
 	head[3] = byte(compression)
 	binary.BigEndian.PutUint32(head[20:], uint32(len(dst)-body))
+	if e.Trace != nil {
+		dst = append(dst, fieldTrace, 0, lengthTrace)
+		dst = append(append(dst, e.Trace.ID[:]...), e.Trace.Span[:]...)
+	}
 	return dst, nil
 }
 
@@ -129,7 +139,22 @@ func DecodeEnvelope(b []byte) (v Envelope, err error) {
 	v.Buffered = b[1]&flagBuffered != 0
 	v.Codec, v.Compression = Codec(b[2]), Compression(b[3])
 	v.Data = b[session:end:end]
+	v.later(b[end:])
 	return v, nil
+}
+
+// later reads the fields that came later.
+func (v *Envelope) later(b []byte) {
+	for len(b) >= fieldHead && b[0] != 0 {
+		end := fieldHead + int(binary.BigEndian.Uint16(b[1:]))
+		if end > len(b) {
+			return
+		}
+		if b[0] == fieldTrace && end == fieldHead+lengthTrace {
+			v.Trace = &Trace{ID: [16]byte(b[fieldHead:]), Span: [8]byte(b[fieldHead+16:])}
+		}
+		b = b[end:]
+	}
 }
 
 // Event makes the event of an envelope, which keeps nothing of the bytes that v

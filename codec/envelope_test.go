@@ -42,7 +42,9 @@ func decodeEnvelope(t testing.TB, b []byte) Envelope {
 
 // sameEvent compares what travels of two events.
 func sameEvent(a, b *Event) bool {
-	return a.Origin == b.Origin && a.Name == b.Name && a.Topic == b.Topic && a.Position == b.Position &&
+	x, y := a.Origin, b.Origin
+	x.Trace, y.Trace = nil, nil
+	return x == y && reflect.DeepEqual(a.Trace, b.Trace) && a.Name == b.Name && a.Topic == b.Topic && a.Position == b.Position &&
 		a.Data.codec == b.Data.codec && bytes.Equal(a.Data.raw, b.Data.raw) && a.Data.IsZero() == b.Data.IsZero()
 }
 
@@ -58,6 +60,7 @@ var envelopeCases = []struct {
 	{"server", NewEvent(envelopeTopic, "said", jsonData(`null`), Origin{EID: "e3"}), true, 0},
 	{"absent", NewEvent(envelopeTopic, "said", Data{}, Origin{EID: "e4"}), true, 0},
 	{"secret", NewEvent(envelopeTopic, "code", jsonData(`"`+strings.Repeat("0", 80)+`"`), Origin{EID: "e5", Secret: true}), true, 16},
+	{"traced", NewEvent(envelopeTopic, "said", jsonData(`1`), Origin{EID: "e6", Trace: &Trace{ID: [16]byte{1, 15: 16}, Span: [8]byte{17, 7: 24}}}), true, 0},
 	{"gzip", envelopeEvent(jsonData(`"` + strings.Repeat("again and ", 20) + `"`)), true, 16},
 }
 
@@ -123,7 +126,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		// Later fields stand behind, and are passed over.
 		b = append(b[6:], make([]byte, r.IntN(3)*r.IntN(20))...)
 		v := decodeEnvelope(t, b)
-		if v.Origin != want.Origin || v.Name != want.Name || v.Buffered != buffered || v.Codec != data.Codec() {
+		if v.EID != want.EID || v.From != want.From || v.Session != want.Session || v.TS != want.TS || v.Secret != want.Secret || v.Name != want.Name || v.Buffered != buffered || v.Codec != data.Codec() {
 			t.Fatalf("%+v of %+v", v, want)
 		}
 		got, err := v.Event(want.Topic, want.Position, limits.MaxData)
@@ -137,6 +140,9 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 func TestEnvelopeThatIsCutShortIsNone(t *testing.T) {
 	for _, c := range envelopeCases {
 		b := appendEnvelope(t, c.event, c.buffered, openLimits)
+		if c.event.Trace != nil {
+			continue // without its last field it is one all the same
+		}
 		for n := range b {
 			if v, err := DecodeEnvelope(b[:n]); !errors.Is(err, ErrEnvelope) || !reflect.DeepEqual(v, Envelope{}) {
 				t.Fatalf("%s, %d bytes: %+v, %v", c.name, n, v, err)
@@ -183,6 +189,37 @@ func TestEnvelopeIsAdditive(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Fields that came later stand in any order behind the data; what is none ends them.
+func TestEnvelopeOfALaterVersion(t *testing.T) {
+	event := envelopeEvent(jsonData(`1`))
+	plain := appendEnvelope(t, event, true, openLimits)
+	event.Trace = &Trace{ID: [16]byte{9}, Span: [8]byte{8}}
+	trace := string(appendEnvelope(t, event, true, openLimits)[len(plain):])
+	const other, empty = "\xc8\x00\x05later", "\x02\x00\x00"
+	for rule, tt := range map[string]struct {
+		behind string
+		traced bool
+	}{
+		"nothing":                      {"", false},
+		"a trace":                      {trace, true},
+		"filled up":                    {trace + "\x00\x00", true},
+		"a field of a later version":   {other, false},
+		"one before it":                {other + empty + trace, true},
+		"one behind it":                {trace + other, true},
+		"behind the end":               {"\x00" + trace, false},
+		"one that is cut short":        {other[:5], false},
+		"a trace cut short":            {trace[:len(trace)-1], false},
+		"a trace of another length":    {"\x01\x00\x08" + trace[3:11], false},
+		"the end of a member's digits": {"\xd7\xbd\x34\xd3\x4d\x34\xd3\x4d\x34\xd3\x4d\x34\xd3\x4d\x34", false},
+	} {
+		v := decodeEnvelope(t, append(bytes.Clone(plain), tt.behind...))
+		e, err := v.Event(envelopeTopic, Position{}, 100)
+		if err != nil || e.Name != "said" || string(e.Data.raw) != "1" || (e.Trace != nil) != tt.traced || e.Trace != nil && *e.Trace != *event.Trace {
+			t.Errorf("%s: %+v, %v", rule, e, err)
+		}
 	}
 }
 
@@ -262,7 +299,7 @@ func TestEnvelopeAllocations(t *testing.T) {
 			if _, err := DecodeEnvelope(b); err != nil {
 				t.Error(err)
 			}
-		}); n > 0 {
+		}); n > 0 && c.event.Trace == nil {
 			t.Errorf("%s: %v allocations to read", c.name, n)
 		}
 	}

@@ -6,6 +6,14 @@ type Origin struct {
 	From, Session string // subject and session; empty when the server published
 	TS            int64  // ms since 1970
 	Secret        bool   // never compressed
+	Trace         *Trace // nil: its way is not followed
+}
+
+// Trace names the span of a publish that is followed, so that other nodes can link to
+// it. It is what W3C's Trace Context calls trace-id and parent-id, and is sampled.
+type Trace struct {
+	ID   [16]byte
+	Span [8]byte
 }
 
 // Event is one event of a room, and the frame that carries it to every member.
