@@ -10,10 +10,11 @@ type Flow struct {
 	nextTurn   *Flow
 	nextFirst  *Flow
 	nextResume *Flow
-	deficit    int32 // units; positive: may still be spent in this visit, negative: debt
-	listed     bool  // in the tenant's rotation
-	first      bool  // in the tenant's list of flows whose batches run first
-	due        bool  // a batch is due since the last visit that left credit, whatever drains have spent of it
+	place      uint64 // when it left the rotation empty: where it would pass through its end, by Tenant.passed
+	deficit    int32  // units; positive: may still be spent in this visit, negative: debt
+	listed     bool   // in the tenant's rotation
+	first      bool   // in the tenant's list of flows whose batches run first
+	due        bool   // a batch is due since the last visit that left credit, whatever drains have spent of it
 	resumed    goesOn
 }
 
@@ -37,9 +38,9 @@ func (f *Flow) empty() bool { return f.actors.empty() && f.sessions.empty() }
 // alone: what waits is one session.
 func (f *Flow) alone() bool { return f.actors.empty() && f.sessions.one() }
 
-// unlist takes an empty flow out of the rotation: credit is dropped, debt is kept.
-func (f *Flow) unlist() {
-	f.listed, f.due = false, false
+// renew makes f one that was idle: credit is dropped, debt is kept.
+func (f *Flow) renew() {
+	f.due = false
 	f.deficit = min(f.deficit, 0)
 }
 

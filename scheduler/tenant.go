@@ -24,13 +24,15 @@ type Tenant struct {
 	// guarded by Pool.mu: level 2
 	fresh   flowList // newly ready flows, visited before the old ones
 	old     flowList
+	olds    uint64                 // flows in old
+	passed  uint64                 // flows that have passed through the end of old
 	firsts  fifo[Flow, flowFirst]  // flows with ready actors and without debt
 	resumed fifo[Flow, flowResume] // flows whose visits a crowd has begun and that go on; their place in the rotation is behind already
 	flows   int                    // listed ones
 	nFirsts int
 	current *Flow // being visited
 	batches int64 // units that batches may still take first in this turn: half the quantum; negative: debt
-	pass    int   // flows left in this pass of batches
+	firstly int   // flows left in this pass of batches
 	toVisit int   // visits left in this round of drains
 }
 
@@ -74,17 +76,39 @@ func (t *Tenant) fold() {
 // begin starts a turn that may spend: batches first.
 func (t *Tenant) begin() {
 	t.batches = min(t.batches, 0) + t.quantum()/2
-	t.pass = t.nFirsts
+	t.firstly = t.nFirsts
 }
 
-// activate lists a flow that has work.
+// activate lists a flow that has work: as a new one, unless it left a moment ago and would not have passed through the end of the old ones
+// yet, if it had waited there.
 func (t *Tenant) activate(f *Flow) {
 	if !f.listed {
 		f.listed = true
 		t.flows++
-		t.fresh.push(f)
+		if f.place > t.passed {
+			t.await(f)
+		} else {
+			f.renew()
+			t.fresh.push(f)
+		}
 	}
 	t.enterFirst(f)
+}
+
+// await puts f behind the old flows.
+func (t *Tenant) await(f *Flow) {
+	t.old.push(f)
+	t.olds++
+}
+
+// pass takes the first of the old flows; nil: there is none.
+func (t *Tenant) pass() *Flow {
+	f := t.old.pop()
+	if f != nil {
+		t.olds--
+		t.passed++
+	}
+	return f
 }
 
 // enterFirst lets a flow's next batch run ahead of the drains, unless the flow is in debt.
@@ -105,8 +129,8 @@ func (t *Tenant) enterFirst(f *Flow) {
 func (t *Tenant) next(c *core, g *group) bool {
 	for t.ready > 0 {
 		switch {
-		case t.pass > 0 && t.batches > 0:
-			t.pass--
+		case t.firstly > 0 && t.batches > 0:
+			t.firstly--
 			if t.nextBatch(c, g) {
 				return true
 			}
@@ -131,7 +155,7 @@ func (t *Tenant) next(c *core, g *group) bool {
 			t.toVisit--
 			t.visit()
 		default:
-			t.pass, t.toVisit = t.nFirsts, t.flows
+			t.firstly, t.toVisit = t.nFirsts, t.flows
 		}
 	}
 	return false
@@ -156,10 +180,17 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 	return true
 }
 
-// leave ends the visit that goes on. Also an empty flow passes through the end of the list: leaving and coming back gains nothing.
+// leave ends the visit that goes on. An empty flow leaves the rotation, but its place is remembered: leaving and coming back gains nothing.
 func (t *Tenant) leave() {
-	t.old.push(t.current)
+	f := t.current
 	t.current = nil
+	if !f.empty() {
+		t.await(f)
+		return
+	}
+	f.listed = false
+	f.place = t.passed + t.olds + 1
+	t.flows--
 }
 
 // resume lets a visit go on that was left, if there is credit and something to spend it on.
@@ -193,33 +224,38 @@ func (t *Tenant) rest() {
 	for f := t.resumed.pop(); f != nil; f = t.resumed.pop() {
 		f.resumed = notAtAll
 	}
-	for _, list := range [...]*flowList{&t.fresh, &t.old} {
-		for f := list.pop(); f != nil; f = list.pop() {
-			f.unlist()
-		}
+	for f := t.turnTo(); f != nil; f = t.turnTo() {
+		f.listed = false
 	}
+	t.passed++ // so that no place is ahead
 	for f := t.firsts.pop(); f != nil; f = t.firsts.pop() {
 		f.first = false
 	}
-	t.flows, t.nFirsts, t.pass, t.toVisit = 0, 0, 0, 0
+	t.flows, t.nFirsts, t.firstly, t.toVisit = 0, 0, 0, 0
+}
+
+// turnTo takes the flow that is next in the rotation; nil: there is none.
+func (t *Tenant) turnTo() *Flow {
+	if f := t.fresh.pop(); f != nil {
+		return f
+	}
+	return t.pass()
 }
 
 // visit goes to the next flow of the rotation and grants it its quantum.
 func (t *Tenant) visit() {
-	f := t.fresh.pop()
-	if f == nil {
-		if f = t.old.pop(); f == nil {
-			return
-		}
-	}
-	if f.empty() {
-		f.unlist()
+	f := t.turnTo()
+	switch {
+	case f == nil:
+		return
+	case f.empty():
+		f.listed = false
 		t.flows--
 		return
 	}
 	f.deficit = min(f.deficit, 0) + Quantum
 	if f.deficit <= 0 {
-		t.old.push(f)
+		t.await(f)
 		return
 	}
 	f.due = true

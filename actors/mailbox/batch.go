@@ -114,7 +114,7 @@ func (b *Batch) choose() (msg any, size int32, expires int64) {
 	ready := b.ready()
 	if m.signals.last != nil && (ready == 0 || b.signals < signalShare) {
 		b.signals++
-		return &m.signals.pop().raised, 0, 0
+		return &m.signal().raised, 0, 0
 	}
 	switch {
 	case ready == 0:

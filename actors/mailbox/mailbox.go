@@ -34,6 +34,10 @@ type Config struct {
 	// message; a post that it refuses is Backpressured. Nil: not charged.
 	Account *backpressure.Account
 
+	// Frames is charged for what waits in the Outbound of a session, if that is the
+	// mailbox's.
+	Frames *backpressure.Account
+
 	// Removed gets every message that leaves the queue unhandled, and why:
 	// replaced (Coalesced), dropped (Backpressured), Expired or Closed. Never
 	// called under the mailbox's lock. Nil: nobody wants to know.
@@ -83,9 +87,10 @@ type Mailbox struct {
 	// guarded by mu
 	q       *lanes // nil: no more than one message waits, which is sole
 	signals signalList
+	urgent  int32               // signals that count as control work
+	picker  backpressure.Picker // which lane is next
 	system  systemQueue
 	invoker actor.MessageInvoker
-	picker  backpressure.Picker // which lane is next
 
 	sink Sink // immutable
 }

@@ -109,7 +109,7 @@ func (m *Mailbox) run(b *Batch) (more bool) {
 	if m.state&^(awake|paused) == started && m.system.empty() {
 		m.unflag(special)
 	}
-	control := more && m.runnable() && (m.signals.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
+	control := more && m.runnable() && (m.urgent > 0 || !m.state.has(paused) && m.ready.Has(backpressure.Control))
 	m.mu.Unlock()
 	if control {
 		m.cfg.Pool.ReadyControl(&m.task)
@@ -262,7 +262,7 @@ func (m *Mailbox) leftover() (msg any, ok bool) {
 			return msg, true
 		}
 	}
-	if s := m.signals.pop(); s != nil {
+	if s := m.signal(); s != nil {
 		return &s.raised, true
 	}
 	for l := range backpressure.Lane(backpressure.Lanes) {

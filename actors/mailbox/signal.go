@@ -10,13 +10,14 @@ package mailbox
 // while it is raised.
 type Signal struct {
 	// guarded by the mailbox's mu
-	next *Signal
-	bits uint32
+	next   *Signal
+	bits   uint32
+	queued bool
+
+	work bool // immutable after InitWork
 
 	// Owner is immutable; Bits is owned by the worker that hands it out.
 	raised Raised
-	queued bool // guarded by the mailbox's mu
-	work   bool // immutable after InitWork
 }
 
 // Raised is what the actor receives for a signal, as *Raised. It is the
@@ -50,6 +51,9 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	}
 	s.queued = true
 	m.signals.push(s)
+	if !s.work {
+		m.urgent++
+	}
 	m.flag(filled)
 	run := m.runnable()
 	if s.work {
@@ -68,21 +72,24 @@ func (m *Mailbox) Raise(s *Signal, bits uint32) bool {
 	return true
 }
 
+// signal takes the oldest one that is raised; nil: there is none. Under mu.
+func (m *Mailbox) signal() *Signal {
+	s := m.signals.pop()
+	if s != nil && !s.work {
+		m.urgent--
+	}
+	return s
+}
+
 // signalList is the FIFO of raised signals, linked through the nodes to a circle
 // that is known by its end.
-type signalList struct {
-	last   *Signal
-	urgent int32 // those that count as control work
-}
+type signalList struct{ last *Signal }
 
 func (l *signalList) push(s *Signal) {
 	if s.next = s; l.last != nil {
 		s.next, l.last.next = l.last.next, s
 	}
 	l.last = s
-	if !s.work {
-		l.urgent++
-	}
 }
 
 // pop takes the oldest signal and moves its bits into its Raised; nil: there is none.
@@ -95,9 +102,6 @@ func (l *signalList) pop() *Signal {
 		l.last = nil
 	} else {
 		l.last.next = s.next
-	}
-	if !s.work {
-		l.urgent--
 	}
 	s.next, s.queued = nil, false
 	s.raised.Bits, s.bits = s.bits, 0
