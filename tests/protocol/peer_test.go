@@ -125,6 +125,7 @@ type peer struct {
 	net.Conn
 	r       *bufio.Reader
 	deflate bool // was agreed
+	msgpack bool
 	room    string
 	id      int
 }
@@ -165,6 +166,7 @@ func (n *node) handshake(t testing.TB, subprotocol, offer string) *peer {
 		t.Fatalf("Sec-WebSocket-Accept: %q", got)
 	}
 	p.deflate = response.Header.Get("Sec-Websocket-Extensions") != ""
+	p.msgpack = strings.HasSuffix(subprotocol, "msgpack")
 	return p
 }
 
@@ -175,7 +177,7 @@ func (n *node) open(t testing.TB, subprotocol, offer string) *peer {
 	p.room = fmt.Sprintf("echo:%04d", n.rooms.Add(1)) // its own: it hears nobody else
 	hello := []byte(`{"t":"hello","rooms":[{"room":"` + p.room + `"}]}`)
 	op := byte(text)
-	if strings.HasSuffix(subprotocol, "msgpack") {
+	if p.msgpack {
 		op = bin
 		hello = []byte("\x82\xa1t\xa5hello\xa5rooms\x91\x81\xa4room\xa9" + p.room)
 	}

@@ -1,16 +1,21 @@
 package protocol
 
 import (
+	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/yaza-dev/pulse/codec"
 )
 
 // seeds are frames that are in order, of every type; strangers send what becomes
@@ -39,7 +44,26 @@ var hostile = []string{
 // stranger sends what comes to its mind.
 type stranger struct {
 	*rand.Rand
-	n *node
+	t      testing.TB
+	n      *node
+	packed [][]byte // seeds in msgpack
+
+	// Of the visit that goes on.
+	msgpack bool
+	packer  *packer // nil: it offers no compression
+}
+
+// inMsgpack are frames in the other codec.
+func inMsgpack(t testing.TB, frames ...string) (packed [][]byte) {
+	t.Helper()
+	for _, f := range frames {
+		d, err := codec.MakeData(codec.JSON, []byte(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed = append(packed, d.In(codec.Msgpack))
+	}
+	return packed
 }
 
 // codes that PROTOCOL.md defines for a server to send, but 1011: that would be a
@@ -51,15 +75,19 @@ var defined = map[uint16]bool{
 
 // visit is one connection; it returns the code that it was closed with, if it was.
 func (s *stranger) visit() (code uint16, err error) {
-	c, err := net.Dial("tcp", s.n.addr)
+	tcp, err := net.Dial("tcp", s.n.addr)
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	defer tcp.Close()
+	_ = tcp.SetDeadline(time.Now().Add(5 * time.Second))
+	c := tcp
+	if s.n.tls {
+		c = tls.Client(tcp, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	}
 	out := s.opening()
 	for range s.IntN(20) {
-		out = append(out, s.frame()...)
+		out = append(out, s.message()...)
 	}
 	if s.IntN(4) == 0 {
 		s.mutate(out)
@@ -73,60 +101,59 @@ func (s *stranger) visit() (code uint16, err error) {
 	}
 	switch s.IntN(3) {
 	case 0: // it goes without a word
-		if tcp, ok := c.(*net.TCPConn); ok && s.IntN(2) == 0 {
-			_ = tcp.SetLinger(0)
+		if s.IntN(2) == 0 {
+			_ = tcp.(*net.TCPConn).SetLinger(0)
 		}
 		return 0, nil
 	case 1:
 		_, _ = c.Write(closing(1000, ""))
-	case 2:
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
-		}
 	}
+	// Of what was left open the node hears the end.
+	_ = c.(interface{ CloseWrite() error }).CloseWrite()
 	return closeCode(c), nil
 }
 
 // opening is a handshake, mostly a good one, and mostly a hello.
 func (s *stranger) opening() []byte {
 	head := request
-	switch s.IntN(4) {
-	case 0:
+	s.msgpack, s.packer = s.IntN(2) == 0, nil
+	if s.msgpack {
 		head += "Sec-WebSocket-Protocol: pulse.v1.msgpack\r\n"
-	case 1:
+	}
+	if s.IntN(2) == 0 {
 		head += "Sec-WebSocket-Extensions: permessage-deflate\r\n"
+		s.packer = newPacker(s.t, s.IntN(10))
 	}
 	out := []byte(head + "\r\n")
 	if s.IntN(10) == 0 {
 		s.mutate(out)
 	}
 	if s.IntN(4) > 0 {
-		out = append(out, frame(fin|text, []byte(`{"t":"hello","rooms":[{"room":"storm"}]}`))...)
+		out = append(out, s.wrap(s.doc(0))...)
 	}
 	return out
 }
 
-// frame is one frame, or the fragments of one.
-func (s *stranger) frame() []byte {
-	doc := []byte(seeds[s.IntN(len(seeds))])
-	for range s.IntN(4) {
-		switch s.IntN(4) {
-		case 0:
+// doc is a seed in the visit's codec.
+func (s *stranger) doc(i int) []byte {
+	if s.msgpack {
+		return bytes.Clone(s.packed[i])
+	}
+	return []byte(seeds[i])
+}
+
+// wrap makes a message of a document, compressed or not.
+func (s *stranger) wrap(doc []byte) []byte {
+	head := byte(fin | text)
+	if s.msgpack {
+		head = fin | bin
+	}
+	if s.packer != nil && s.IntN(2) == 0 {
+		head, doc = head|rsv1, s.packer.pack(doc)
+		if s.IntN(8) == 0 {
 			s.mutate(doc)
-		case 1:
-			h := hostile[s.IntN(len(hostile))]
-			at := s.IntN(len(doc) + 1)
-			doc = append(append(append([]byte{}, doc[:at]...), h...), doc[at:]...)
-		case 2:
-			doc = doc[:s.IntN(len(doc)+1)]
-		case 3:
-			doc = append(doc, doc...)
-		}
-		if len(doc) == 0 {
-			break
 		}
 	}
-	head := byte(fin | text)
 	if s.IntN(10) == 0 {
 		head = byte(s.Uint32())
 	}
@@ -137,6 +164,26 @@ func (s *stranger) frame() []byte {
 		return join(frame(head&^fin, doc[:cut]), frame(fin|cont, doc[cut:]))
 	}
 	return frame(head, doc)
+}
+
+// message is a seed that something has happened to, as one frame or in fragments.
+func (s *stranger) message() []byte {
+	doc := s.doc(s.IntN(len(seeds)))
+	for range s.IntN(4) {
+		switch s.IntN(4) {
+		case 0:
+			s.mutate(doc)
+		case 1:
+			h := hostile[s.IntN(len(hostile))]
+			at := s.IntN(len(doc) + 1)
+			doc = slices.Insert(doc, at, []byte(h)...)
+		case 2:
+			doc = doc[:s.IntN(len(doc)+1)]
+		case 3:
+			doc = append(doc, doc...)
+		}
+	}
+	return s.wrap(doc)
 }
 
 func (s *stranger) mutate(b []byte) {
@@ -182,8 +229,8 @@ func closeCode(c net.Conn) (code uint16) {
 }
 
 // neighbour publishes numbers into a room of its own and gets each of them back
-// once, in order.
-func neighbour(p *peer, stop <-chan struct{}) (n int, err error) {
+// once, in order, until it is stopped.
+func (p *peer) neighbour(stop <-chan struct{}) (n int, err error) {
 	for {
 		select {
 		case <-stop:
@@ -191,7 +238,11 @@ func neighbour(p *peer, stop <-chan struct{}) (n int, err error) {
 		default:
 		}
 		n++
-		if _, err := p.Write(frame(fin|text, say(p.room, fmt.Sprint(n)))); err != nil {
+		doc, head := say(p.room, fmt.Sprint(n)), byte(fin|text)
+		if p.msgpack {
+			doc, head = inMsgpack(p.t, string(doc))[0], fin|bin
+		}
+		if _, err := p.Write(frame(head, doc)); err != nil {
 			return n, err
 		}
 		for {
@@ -199,11 +250,19 @@ func neighbour(p *peer, stop <-chan struct{}) (n int, err error) {
 			if err != nil {
 				return n, err
 			}
+			text := p.inflated(f)
+			if p.msgpack {
+				d, err := codec.MakeData(codec.Msgpack, text)
+				if err != nil {
+					return n, err
+				}
+				text = d.In(codec.JSON)
+			}
 			var event struct {
 				T, Data string
 				Offset  int
 			}
-			if err := json.Unmarshal(f.payload, &event); err != nil {
+			if err := json.Unmarshal(text, &event); err != nil {
 				return n, err
 			}
 			if event.T != "event" {
@@ -217,35 +276,44 @@ func neighbour(p *peer, stop <-chan struct{}) (n int, err error) {
 	}
 }
 
-// Strangers send bytes by chance, hundreds of them at once; the node lives, its
-// neighbours miss nothing, every close has a code that is defined, and nothing of
-// the strangers stays.
+// Strangers send bytes by chance, hundreds of them at once, in both codecs,
+// compressed and not, over TCP and over TLS; the node lives, its neighbours miss
+// nothing, every close has a code that is defined, and nothing of the strangers
+// stays.
 func TestStorm(t *testing.T) {
-	const strangers, visits, neighbours = 8, 60, 3
-	n := start(t, false)
+	packed := inMsgpack(t, seeds...)
+	onBoth(t, func(t *testing.T, n *node) { storm(t, n, packed) })
+}
+
+func storm(t *testing.T, n *node, packed [][]byte) {
+	const strangers, visits = 8, 60
 	stop := make(chan struct{})
 	var quiet sync.WaitGroup
-	for range neighbours {
-		p := n.open(t, "pulse.v1.json", "")
-		_ = p.SetDeadline(time.Now().Add(2 * time.Minute))
-		quiet.Go(func() {
-			events, err := neighbour(p, stop)
-			if err != nil || events < 10 {
-				t.Errorf("a neighbour after %d events: %v", events, err)
-			}
-		})
+	neighbours := 0
+	for _, subprotocol := range []string{"pulse.v1.json", "pulse.v1.msgpack"} {
+		for _, offer := range []string{"", "permessage-deflate"} {
+			p := n.open(t, subprotocol, offer)
+			_ = p.SetDeadline(time.Now().Add(2 * time.Minute))
+			neighbours++
+			quiet.Go(func() {
+				events, err := p.neighbour(stop)
+				if err != nil || events < 10 {
+					t.Errorf("a neighbour after %d events: %v", events, err)
+				}
+			})
+		}
 	}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	goroutines := runtime.NumGoroutine()
 	seed := uint64(time.Now().UnixNano())
-	var storm sync.WaitGroup
+	var all sync.WaitGroup
 	var mu sync.Mutex
 	codes := map[uint16]int{}
 	for i := range strangers {
-		storm.Go(func() {
-			s := &stranger{rand.New(rand.NewPCG(seed, uint64(i))), n}
+		all.Go(func() {
+			s := &stranger{Rand: rand.New(rand.NewPCG(seed, uint64(i))), t: t, n: n, packed: packed}
 			for range visits {
 				code, err := s.visit()
 				if err != nil {
@@ -257,7 +325,7 @@ func TestStorm(t *testing.T) {
 			}
 		})
 	}
-	storm.Wait()
+	all.Wait()
 	close(stop)
 	quiet.Wait()
 	for code := range codes {
