@@ -233,6 +233,7 @@ func (e *Engine) newTenant(name string) *node {
 		Grace:      max(0, e.cfg.Limits.PresenceGrace),
 		Generation: func() uint64 { return e.generations.Add(1) },
 		Timing:     e.timing.rooms,
+		Linked:     e.tracing.linker(),
 	}
 	n.rates.Set(limited(limits.SessionRate))
 	n.rates.SetAll(limited(limits.Rate))

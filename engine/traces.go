@@ -40,6 +40,24 @@ func (t *tracing) begin(p *message.Publish) message.Trace {
 	return &followed{tracer: t.tracer, ctx: ctx, publish: span}
 }
 
+// linked follows what is left of the way of an event that another node follows: its
+// spans are a trace of their own, with a link to the publish.
+func (t *tracing) linked(of *codec.Trace) message.Trace {
+	publish := trace.NewSpanContext(trace.SpanContextConfig{TraceID: of.ID, SpanID: of.Span, TraceFlags: trace.FlagsSampled, Remote: true})
+	return &followed{
+		tracer: t.tracer, ctx: context.Background(), publish: trace.SpanFromContext(context.Background()),
+		how: []trace.SpanStartOption{trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: publish})},
+	}
+}
+
+// linker is linked, or nil where nothing is followed.
+func (t *tracing) linker() func(*codec.Trace) message.Trace {
+	if t == nil {
+		return nil
+	}
+	return t.linked
+}
+
 // follower is begin, or nil where nothing is followed.
 func (t *tracing) follower() func(*message.Publish) message.Trace {
 	if t == nil {
@@ -57,13 +75,14 @@ type followed struct {
 	tracer  trace.Tracer
 	ctx     context.Context // of publish
 	publish trace.Span
+	how     []trace.SpanStartOption // spans begin
 
 	mu   sync.Mutex
 	open [len(stages)]trace.Span // guarded by mu; nil: not begun, or over
 }
 
 func (f *followed) Begin(s message.Stage) {
-	_, span := f.tracer.Start(f.ctx, stages[s])
+	_, span := f.tracer.Start(f.ctx, stages[s], f.how...)
 	f.mu.Lock()
 	f.open[s] = span
 	f.mu.Unlock()
@@ -77,6 +96,15 @@ func (f *followed) End(s message.Stage) {
 	if span != nil {
 		span.End()
 	}
+}
+
+// Context is the publish; of one that is linked, nothing.
+func (f *followed) Context() *codec.Trace {
+	c := f.publish.SpanContext()
+	if !c.IsValid() {
+		return nil
+	}
+	return &codec.Trace{ID: c.TraceID(), Span: c.SpanID()}
 }
 
 func (f *followed) Published(ok *codec.PublishResult, err *codec.Error) {

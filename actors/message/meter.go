@@ -92,6 +92,8 @@ type Trace interface {
 	Begin(Stage)
 	// End ends it.
 	End(Stage)
+	// Context is what other nodes are told of it; nil: nothing.
+	Context() *codec.Trace
 	// Published is told what the publisher is told. Stages may follow.
 	Published(ok *codec.PublishResult, err *codec.Error)
 }

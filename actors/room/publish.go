@@ -73,6 +73,9 @@ func (r *Room) sequence(p *message.Publish) {
 	e := codec.NewEvent(r.cfg.Topic, p.Event, p.Data, codec.Origin{
 		EID: r.cfg.EID(), From: p.Subject, Session: p.Session, TS: time.Now().UnixMilli(), Secret: p.Policy.Secret,
 	})
+	if p.Trace != nil {
+		e.Trace = p.Trace.Context()
+	}
 	fl := r.collecting
 	if fl == nil {
 		fl = &flight{room: r}

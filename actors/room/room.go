@@ -52,6 +52,8 @@ type Env struct {
 	Generation func() uint64
 	// Timing is told how long rooms' messages wait; nil: nobody asks.
 	Timing mailbox.Timing
+	// Linked follows an event that another node follows, on this one; nil: none is.
+	Linked func(*codec.Trace) message.Trace
 }
 
 // Config is one room.
@@ -275,7 +277,7 @@ func (r *Room) flush() {
 	if !r.fanout.busy() {
 		r.takeArrived()
 		if r.fanout.begin(len(r.members.list)) {
-			r.traced.begin(r.fanout.events)
+			r.traced.begin(r.fanout.events, r.cfg.Linked)
 		}
 	}
 	if r.fanout.busy() && !r.serve() || r.arrivedNow || len(r.fanout.next) > 0 {

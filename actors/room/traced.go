@@ -5,6 +5,7 @@ import (
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
+	"github.com/yaza-dev/pulse/codec"
 )
 
 // mostTraced bounds the events that a room follows to its members at a time; of more
@@ -32,13 +33,27 @@ func (t *traced) add(eid string, trace message.Trace) {
 	*t = append(*t, tracedEvent{eid: eid, trace: trace})
 }
 
-// begin is told what the members are being given from here on.
-func (t traced) begin(events []mailbox.Delivery) {
-	for i := range t {
-		if slices.ContainsFunc(events, func(d mailbox.Delivery) bool { return d.Event.EID == t[i].eid }) {
-			t[i].out = true
-			t[i].trace.Begin(message.FannedOut)
+// begin is told what the members are being given from here on. What another node follows
+// is linked, unless that is nil.
+func (t *traced) begin(events []mailbox.Delivery, linked func(*codec.Trace) message.Trace) {
+	for i := range *t {
+		e := &(*t)[i]
+		if slices.ContainsFunc(events, func(d mailbox.Delivery) bool { return d.Event.EID == e.eid }) {
+			e.out = true
+			e.trace.Begin(message.FannedOut)
 		}
+	}
+	if linked == nil {
+		return
+	}
+	for _, d := range events {
+		of := d.Event.Trace
+		if of == nil || len(*t) == mostTraced || slices.ContainsFunc(*t, func(e tracedEvent) bool { return e.eid == d.Event.EID }) {
+			continue
+		}
+		trace := linked(of)
+		trace.Begin(message.FannedOut)
+		*t = append(*t, tracedEvent{eid: d.Event.EID, trace: trace, out: true})
 	}
 }
 

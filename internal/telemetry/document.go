@@ -67,8 +67,8 @@ One publish in 1/` + "`telemetry.trace_ratio`" + ` is traced, by a decision at i
 | ` + "`handler`" + ` | the handler's decision, where there is a handler | ` + "`publish`" + ` |
 | ` + "`fan-out`" + ` | giving it to the members of this node, until the last has it in its queue | ` + "`publish`" + ` |
 
-Spans hold no names of rooms, subjects or events, and no data. On other nodes the fan-out is not traced: the envelope
-between nodes carries no trace context yet. Its place is beside the event's id, and a receiver's fan-out would link to it.
+Spans hold no names of rooms, subjects or events, and no data. The event carries the trace to the other nodes: each that
+traces and has members of its room has a ` + "`fan-out`" + ` of its own, a trace by itself with a link to the ` + "`publish`" + `.
 
 # Logs
 
