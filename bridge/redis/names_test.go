@@ -20,7 +20,8 @@ func TestNamesDoNotMeet(t *testing.T) {
 			seen[name] = what
 		}
 		d := newDigest(ofPublication, "alice", "k")
-		for _, tenant := range []string{"a", "A", "a.b", "buffer", "meta", "presence"} {
+		channels := map[string]string{}
+		for _, tenant := range []string{"a", "A", "a.b", "a.", "ab", "buffer", "meta", "presence", "room", "ctl", "n1", "node", "-", "...", "pulse"} {
 			for _, room := range []string{"b", "b:c", "b::c", "b.c", "b:/", "buffer:b", "b:" + d.String(), "b:~"} {
 				topic := codec.Topic{Tenant: tenant, Room: room}
 				add("buffer of "+topic.String(), n.buffer(topic))
@@ -28,8 +29,19 @@ func TestNamesDoNotMeet(t *testing.T) {
 				add("dedup of "+topic.String(), n.dedup(topic, d))
 				add("presence of "+topic.String(), n.presence(topic))
 				add("presence on n1 of "+topic.String(), n.presenceOf(topic, "n1"))
+				for _, channel := range []string{n.room(topic), n.changes(topic)} {
+					if other, ok := channels[channel]; ok {
+						t.Errorf("%s and %s share the channel %q", topic, other, channel)
+					}
+					channels[channel] = topic.String()
+				}
 			}
 			add("session of "+tenant, n.session(tenant, "s1"))
+		}
+		for _, channel := range []string{n.control("n1"), n.probe("n1")} {
+			if other, ok := channels[channel]; ok {
+				t.Errorf("a node and %s share the channel %q", other, channel)
+			}
 		}
 		add("node", n.node("n1"))
 		add("nodes", n.nodes())
