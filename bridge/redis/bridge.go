@@ -57,7 +57,6 @@ func New(config Config) (*Bridge, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	quiet()
 	b := &Bridge{
 		config:  config,
 		names:   names{key: config.KeyPrefix, channel: config.ChannelPrefix, cluster: config.Mode == Cluster},

@@ -4,8 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,13 +21,24 @@ const (
 	replyTimeout = 3 * time.Second
 )
 
-// quiet keeps the driver, which has one logger for the whole program, from writing to
-// standard error whatever the bridge tells in its own words.
-var quiet = sync.OnceFunc(func() { goredis.SetLogger(silence{}) })
+// LogDriver has what the driver says of its connections logged, at level debug: the
+// bridge tells what matters in its own words. The driver has one logger for the whole
+// program, which writes to standard error until it is told otherwise; so a program
+// decides, once and at its start, and no Bridge does.
+func LogDriver(log *slog.Logger) { goredis.SetLogger(driverLog{log}) }
 
-type silence struct{}
+type driverLog struct{ log *slog.Logger }
 
-func (silence) Printf(context.Context, string, ...any) {}
+// driverLine is the most of what the driver says at a time.
+const driverLine = 300
+
+func (d driverLog) Printf(ctx context.Context, format string, args ...any) {
+	if !d.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	d.log.DebugContext(ctx, "redis: driver", "says", line[:min(len(line), driverLine)])
+}
 
 // newClient makes the connections for commands, which are dialled when they are
 // needed. Nothing is repeated by the driver: what was not answered may have been

@@ -25,6 +25,7 @@ func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
 	if len(c.Bridge.Redis.Addresses) == 0 {
 		return nil, nil
 	}
+	redis.LogDriver(log)
 	b := &redisBridge{}
 	b.terms.Store(c)
 	cfg := redisConfig(c, log)

@@ -71,7 +71,9 @@ does not answer, 2 wrong use.`,
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), replayTime)
 		defer cancel()
-		page, found, err := redis.Peek(ctx, redisConfig(c, slog.New(slog.DiscardHandler)), topic, since, limit)
+		silent := slog.New(slog.DiscardHandler)
+		redis.LogDriver(silent) // the error says it
+		page, found, err := redis.Peek(ctx, redisConfig(c, silent), topic, since, limit)
 		switch {
 		case err != nil:
 			return failure{err}
