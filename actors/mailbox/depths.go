@@ -24,10 +24,10 @@ func (o *Outbound) Load(d *Depths) (members int) {
 			d[l] += o.q.lane[l].Len()
 		}
 	case o.sole.waits():
-		d[o.sole.lane]++
+		d[o.lane]++
 	}
-	for i := range o.slots {
-		if o.slots[i].room != nil {
+	for i := range o.slots.len() {
+		if o.slots.at(uint16(i)).room != nil {
 			members++
 		}
 	}

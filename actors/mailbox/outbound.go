@@ -57,9 +57,7 @@ type Outbound struct {
 	cfg     *OutboundConfig
 	conn    Writer
 	framing *codec.Framing
-	account *backpressure.Account
 	m       *Mailbox // of the session, whose task drains
-	session string   // its id, for memberships that want no echo
 
 	// atomic
 	owed atomic.Int32 // requests whose reply has not gone out
@@ -69,20 +67,32 @@ type Outbound struct {
 	control int32     // control frames that are no replies
 	sole    soleEntry // what waits when it is one entry, which is the rule
 	q       *outLanes // nil while no more than that waits
-	first   *leading  // what goes out before all that waits
-	slots   []outSlot
-	one     [1]outSlot // where slots begins: most sessions are in one room
-	items   int
+	slots   outSlots
+	items   int32
+	charged int32 // entries that the ledger has booked, at least items
 	bytes   int
-	charged int     // entries that the ledger has booked, at least items
 	held    int64   // bytes charged because the socket is full
 	sent    int64   // when something was last written, first when o was made, by the pool's clock
 	woken   wokenAt // by a delivery; 0: otherwise
 	behind  int16   // slots that wait to be fed
 	state   outState
-	closes  func() // with finishing: the close that is to follow
+	lane    backpressure.Lane // of the sole entry
+	seldom  *seldom           // nil: nothing of it is needed
+}
 
+// seldom is what most sessions need for a moment, if ever. Guarded by the Outbound's mu.
+type seldom struct {
+	first    *leading  // what goes out before all that waits
 	withheld *withheld // nil: no membership was ever without echo
+	closes   func()    // with finishing: the close that is to follow
+}
+
+// rarely is o.seldom, made if need be.
+func (o *Outbound) rarely() *seldom {
+	if o.seldom == nil {
+		o.seldom = new(seldom)
+	}
+	return o.seldom
 }
 
 type outState uint8
@@ -106,11 +116,17 @@ type outLanes struct {
 
 // soleEntry is an entry that waits alone, without queues.
 type soleEntry struct {
-	backpressure.Entry[outEntry]
-	lane backpressure.Lane
+	outEntry
+	key     uint64
+	expires int64
 }
 
-func (e *soleEntry) waits() bool { return e.Item.frame != nil }
+func (e *soleEntry) waits() bool { return e.frame != nil }
+
+// entry is what it is in a queue.
+func (e *soleEntry) entry() backpressure.Entry[outEntry] {
+	return backpressure.Entry[outEntry]{Item: e.outEntry, Size: len(e.frame.Bytes()), Key: e.key, Expires: e.expires}
+}
 
 type outEntry struct {
 	frame *codec.Encoded
@@ -133,18 +149,6 @@ const (
 // markBit makes an entry of any kind open its generation.
 const markBit outKind = 0x80
 
-// outSlot is one membership as the queue knows it.
-type outSlot struct {
-	room   *Mailbox // told when the slot wants to be fed
-	signal *Signal
-	want   uint32 // bits to raise
-	gen    uint32 // generation that the slot is of now
-	opened uint32 // generation whose mark has gone out
-	behind bool
-	asked  bool       // want was raised and not yet answered
-	acks   *ackWindow // nil: nothing was sent that is to be acknowledged
-}
-
 // Seat names a membership to an Outbound.
 type Seat struct {
 	Slot   uint16
@@ -154,12 +158,17 @@ type Seat struct {
 
 // Init prepares o for the session whose mailbox is m. It holds everything back
 // until Open.
-func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing, account *backpressure.Account, m *Mailbox, session string) {
-	o.cfg, o.conn, o.framing, o.account, o.m, o.session = cfg, conn, framing, account, m, session
+func (o *Outbound) Init(cfg *OutboundConfig, conn Writer, framing *codec.Framing, m *Mailbox) {
+	o.cfg, o.conn, o.framing, o.m = cfg, conn, framing, m
 	o.state, o.sent = corked, m.cfg.Pool.Now()
-	o.slots = o.one[:0]
 	conn.OnReady(o.ready)
 }
+
+// Mailbox of the session.
+func (o *Outbound) Mailbox() *Mailbox { return o.m }
+
+// Conn is what o writes to.
+func (o *Outbound) Conn() Writer { return o.conn }
 
 // Framing is how this session's frames are encoded.
 func (o *Outbound) Framing() *codec.Framing { return o.framing }
@@ -220,9 +229,11 @@ func (o *Outbound) Open(first *codec.Frame, seats []Seat) {
 	made := first.In(o.framing)
 	o.mu.Lock()
 	for _, s := range seats {
-		o.slots[s.Slot].opened = max(o.slots[s.Slot].opened, s.Gen)
+		slot := o.slots.at(s.Slot)
+		slot.opened = max(slot.opened, s.Gen)
 	}
-	o.first = &leading{frame: made, next: o.first}
+	rare := o.rarely()
+	rare.first = &leading{frame: made, next: rare.first}
 	o.state &^= corked
 	run := o.schedule()
 	o.mu.Unlock()
@@ -235,9 +246,7 @@ func (o *Outbound) Open(first *codec.Frame, seats []Seat) {
 // place, the bits want are raised on signal in that room's mailbox.
 func (o *Outbound) Join(seat Seat, room *Mailbox, signal *Signal, want uint32) {
 	o.mu.Lock()
-	for int(seat.Slot) >= len(o.slots) {
-		o.slots = append(o.slots, outSlot{})
-	}
+	o.slots.reach(seat.Slot)
 	o.vacate(seat.Slot, outSlot{room: room, signal: signal, want: want, gen: seat.Gen})
 	o.mu.Unlock()
 }
@@ -246,21 +255,21 @@ func (o *Outbound) Join(seat Seat, room *Mailbox, signal *Signal, want uint32) {
 // whose Join never came, since the room could not be made, has nothing to end.
 func (o *Outbound) Part(slot uint16) {
 	o.mu.Lock()
-	if int(slot) < len(o.slots) {
+	if int(slot) < o.slots.len() {
 		o.vacate(slot, outSlot{})
 	}
 	o.mu.Unlock()
 }
 
 func (o *Outbound) vacate(slot uint16, next outSlot) {
-	s := &o.slots[slot]
+	s := o.slots.at(slot)
 	if s.behind {
 		o.behind--
 	}
 	o.absolve(s)
 	next.opened = s.opened
 	*s = next
-	o.withheld.told(slot)
+	o.withheld().told(slot)
 }
 
 // Finish lets out what is queued, then closes the connection.
@@ -271,7 +280,7 @@ func (o *Outbound) Finish(cause codec.Cause, reason string) {
 		return
 	}
 	o.state = o.state&^corked | finishing
-	o.closes = func() { o.conn.Close(cause, reason) }
+	o.rarely().closes = func() { o.conn.Close(cause, reason) }
 	run := o.schedule()
 	o.mu.Unlock()
 	if run {
@@ -294,17 +303,19 @@ func (o *Outbound) end() {
 		o.m.Resume() // requests wait, and the reader for them
 	}
 	o.state = o.state&^scheduled | ended
-	for ; o.first != nil; o.first = o.first.next {
+	for o.leads() {
 		o.led()
 	}
 	o.behind = 0
-	for i := range o.slots {
-		o.absolve(&o.slots[i])
-		o.slots[i] = outSlot{}
+	for i := range o.slots.len() {
+		s := o.slots.at(uint16(i))
+		o.absolve(s)
+		*s = outSlot{}
 	}
 	if o.sole.waits() {
-		o.popped(&o.sole.Entry)
+		e := o.sole.entry()
 		o.sole = soleEntry{}
+		o.popped(&e)
 	}
 	if o.q != nil {
 		for l := range o.q.lane {
@@ -349,7 +360,7 @@ func (o *Outbound) join() {
 	if !o.sole.waits() {
 		return
 	}
-	o.q.append(o.sole.lane, o.sole.Entry)
+	o.q.append(o.lane, o.sole.entry())
 	o.sole = soleEntry{}
 }
 

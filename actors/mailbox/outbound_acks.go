@@ -56,10 +56,14 @@ func (o *Outbound) Acknowledge(seat Seat, p codec.Position) {
 
 // seated is the slot of a seat that is still the slot's. Under mu.
 func (o *Outbound) seated(seat Seat) *outSlot {
-	if int(seat.Slot) >= len(o.slots) || o.slots[seat.Slot].gen != seat.Gen {
+	if int(seat.Slot) >= o.slots.len() {
 		return nil
 	}
-	return &o.slots[seat.Slot]
+	s := o.slots.at(seat.Slot)
+	if s.gen != seat.Gen {
+		return nil
+	}
+	return s
 }
 
 // unacked is how many of the events must be acknowledged.
@@ -95,7 +99,7 @@ func (o *Outbound) await(seat Seat, events []Delivery) {
 			continue
 		}
 		if w.open.Len() == w.booked {
-			o.account.Force(chunk * backpressure.EntryBytes) // Unacked is what bounds it
+			o.account().Force(chunk * backpressure.EntryBytes) // Unacked is what bounds it
 			w.booked += chunk
 		}
 		w.open.Push(w.last)
@@ -112,7 +116,7 @@ func (o *Outbound) absolve(s *outSlot) {
 }
 
 func (o *Outbound) unbook(w *ackWindow) {
-	o.account.Release(int64(w.booked) * backpressure.EntryBytes)
+	o.account().Release(int64(w.booked) * backpressure.EntryBytes)
 	w.booked = 0
 }
 

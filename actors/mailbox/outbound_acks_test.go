@@ -121,7 +121,7 @@ func TestOutboundABundleKeepsTheWindow(t *testing.T) {
 	r := newOpenRig(t, 100, 1<<16)
 	s := seatOpen(r)
 	posted, full := r.run1(s, bundleOf(order(1), note(2), order(3)), true)
-	want(t, "as one", fmt.Sprint(posted, full, r.out.sole.Item.more), "3 false 2")
+	want(t, "as one", fmt.Sprint(posted, full, r.out.sole.more), "3 false 2")
 	posted, full = r.run1(s, bundleOf(order(4), note(5), order(6), order(7), note(8)), true)
 	want(t, "as far as the window reaches", fmt.Sprint(posted, full), "3 true")
 	want(t, "written", fmt.Sprint(r.written()), "[e1 e2 e3 e4 e5 e6]")
@@ -165,6 +165,7 @@ func TestOutboundWindowWithoutEcho(t *testing.T) {
 	r := newOpenRig(t, 100, 1<<16)
 	s := seatOpen(r)
 	s.NoEcho = true
+	r.out.Withhold("me", &r.slots[3], 1)
 	own := func(offset uint64) Delivery {
 		d := order(offset)
 		d.Event.Session = "me"
@@ -172,9 +173,9 @@ func TestOutboundWindowWithoutEcho(t *testing.T) {
 	}
 	posted, full := r.deliver(s, order(1), own(2), own(3), own(4), own(5), order(6), own(7))
 	want(t, "posted", fmt.Sprint(posted, full), "7 false")
-	want(t, "waits for", r.out.slots[s.Slot].acks.open.Len(), 2)
+	want(t, "waits for", r.out.slots.at(s.Slot).acks.open.Len(), 2)
 	r.out.Acknowledge(s, at("a", 7)) // which a position frame has told
-	want(t, "waits for", r.out.slots[s.Slot].acks.open.Len(), 0)
+	want(t, "waits for", r.out.slots.at(s.Slot).acks.open.Len(), 0)
 	r.ended()
 }
 
@@ -242,7 +243,7 @@ func TestOutboundAnEncodingThatPanicsHoldsNothingUp(t *testing.T) {
 		},
 		"position": func(r *outRig, s Seat) {
 			s.NoEcho = true
-			r.out.Withhold(&r.slots[s.Slot], 1)
+			r.out.Withhold("me", &r.slots[s.Slot], 1)
 			r.deliver(s, event("mine", interactive, buffered, by("me")))
 			r.out.Position(nil, interactive, "boom", s)
 		},

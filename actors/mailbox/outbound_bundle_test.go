@@ -54,9 +54,10 @@ func TestOutboundARunIsNotForThoseWhoDoNotGetAllOfIt(t *testing.T) {
 	s := seatOpen(r)
 	r.written()
 	run := whole(1, 3)
-	run.Events[1].Event.Session = r.out.session
+	run.Events[1].Event.Session = "me"
 	quiet := s
 	quiet.NoEcho = true
+	r.out.Withhold("me", &r.slots[3], 1)
 	posted, _ := r.run1(quiet, run, true)
 	want(t, "posted without echo", posted, 3)
 	want(t, "written without echo", fmt.Sprint(r.written()), "[e1 e3]")

@@ -71,13 +71,12 @@ func (o *Outbound) write(t *scheduler.Turn, buf []byte, since wokenAt) (done boo
 // buffer, or a frame itself when it goes alone.
 func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 	buf = t.Buffer[:0]
-	for ; o.first != nil && !t.Control && frames < scheduler.WriteFrames; o.first = o.first.next {
-		buf = append(buf, o.first.frame.Bytes()...)
+	for o.leads() {
+		if t.Control || frames == scheduler.WriteFrames {
+			return buf, frames
+		}
+		buf = append(buf, o.led().Bytes()...)
 		frames++
-		o.led()
-	}
-	if o.first != nil {
-		return buf, frames
 	}
 	if o.sole.waits() {
 		return o.gatherSole(t, buf, frames)
@@ -128,19 +127,19 @@ func (o *Outbound) gather(t *scheduler.Turn) (buf []byte, frames int) {
 
 // gatherSole is gather when one entry waits.
 func (o *Outbound) gatherSole(t *scheduler.Turn, buf []byte, frames int) ([]byte, int) {
-	e := o.sole
-	if o.waits(&e.Item) || t.Control && e.lane != backpressure.Control {
+	if o.waits(&o.sole.outEntry) || t.Control && o.lane != backpressure.Control {
 		return buf, frames
 	}
+	e := o.sole.entry()
 	frame, n, expired := e.Item.frame, 1+int(e.Item.more), e.Expired(t.Now())
 	passes := !expired && o.passes(&e.Item)
 	if passes && frames > 0 && len(buf)+e.Size > scheduler.WriteBytes {
 		return buf, frames
 	}
-	o.popped(&e.Entry)
 	o.sole = soleEntry{}
+	o.popped(&e)
 	if expired {
-		o.cfg.Counts.Expired[e.lane].Add(1)
+		o.cfg.Counts.Expired[o.lane].Add(1)
 	}
 	if !passes {
 		return buf, frames
@@ -155,7 +154,7 @@ func (o *Outbound) gatherSole(t *scheduler.Turn, buf []byte, frames int) ([]byte
 // waits: the membership's mark has not gone out yet. It is queued in another
 // lane, before this entry was.
 func (o *Outbound) waits(e *outEntry) bool {
-	return e.slot != 0 && e.kind&markBit == 0 && e.gen > o.slots[e.slot-1].opened
+	return e.slot != 0 && e.kind&markBit == 0 && e.gen > o.slots.at(e.slot-1).opened
 }
 
 // passes: the entry may go out. A mark opens its generation by doing so.
@@ -163,7 +162,7 @@ func (o *Outbound) passes(e *outEntry) bool {
 	if e.slot == 0 {
 		return true
 	}
-	s := &o.slots[e.slot-1]
+	s := o.slots.at(e.slot - 1)
 	if e.kind&markBit != 0 {
 		s.opened = max(s.opened, e.gen)
 		return true
@@ -179,7 +178,7 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 		o.state &^= stopping
 		o.m.Resume()
 	}
-	if o.items > 0 || o.first != nil {
+	if o.items > 0 || o.leads() {
 		if t.Control || o.progress() {
 			o.asks()
 			return true
@@ -187,7 +186,7 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 		// Only entries that wait for a mark: its push schedules again.
 	}
 	if o.state.has(finishing) && o.items == 0 {
-		closes := o.closes
+		closes := o.seldom.closes
 		o.end()
 		o.mu.Unlock()
 		closes()
@@ -200,11 +199,11 @@ func (o *Outbound) settle(t *scheduler.Turn) (more bool) {
 
 // progress: some lane's front may go out.
 func (o *Outbound) progress() bool {
-	if o.first != nil {
+	if o.leads() {
 		return true
 	}
 	if o.sole.waits() {
-		return !o.waits(&o.sole.Item)
+		return !o.waits(&o.sole.outEntry)
 	}
 	if o.q == nil {
 		return false
@@ -223,7 +222,7 @@ func (o *Outbound) progress() bool {
 // asks raises the wants of slots that are behind and may be sent something, when
 // the queue is under half, and unlocks mu.
 func (o *Outbound) asks() {
-	if o.behind == 0 || o.items > o.cfg.Items/2 || o.bytes > o.cfg.Bytes/2 {
+	if o.behind == 0 || int(o.items) > o.cfg.Items/2 || o.bytes > o.cfg.Bytes/2 {
 		o.mu.Unlock()
 		return
 	}
@@ -234,8 +233,8 @@ func (o *Outbound) asks() {
 	}
 	var few [8]ask
 	asks := few[:0]
-	for i := range o.slots {
-		s := &o.slots[i]
+	for i := range o.slots.len() {
+		s := o.slots.at(uint16(i))
 		if s.behind && !s.asked && !o.barred(s) {
 			s.asked = true
 			asks = append(asks, ask{s.room, s.signal, s.want})
@@ -253,7 +252,7 @@ func (o *Outbound) asks() {
 func (o *Outbound) park(writing int) {
 	o.state |= parked
 	o.state &^= scheduled
-	if n := int64(o.bytes + writing); o.account.Charge(n) {
+	if n := int64(o.bytes + writing); o.account().Charge(n) {
 		o.held = n
 	}
 }

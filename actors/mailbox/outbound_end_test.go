@@ -55,8 +55,7 @@ func TestOutboundLedger(t *testing.T) {
 // others go by their policy; nothing is booked for them.
 func TestOutboundTheLedgerRefuses(t *testing.T) {
 	r := newOutRig(t, 1000, 1<<20)
-	r.account = backpressure.NewAccount(nil, 40*backpressure.EntryBytes)
-	r.out.account = r.account
+	r.account.SetLimit(40 * backpressure.EntryBytes)
 	r.out.Open(named("welcome"), nil)
 	s := seatOpen(r)
 	var many []Delivery

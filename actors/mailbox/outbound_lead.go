@@ -22,7 +22,7 @@ func (o *Outbound) Lead(f *codec.Frame) {
 		o.mu.Unlock()
 		return
 	}
-	last := &o.first
+	last := &o.rarely().first
 	for *last != nil {
 		last = &(*last).next
 	}
@@ -34,9 +34,18 @@ func (o *Outbound) Lead(f *codec.Frame) {
 	}
 }
 
-// led is told of each leading frame that leaves the queue. Under mu.
-func (o *Outbound) led() {
-	if o.first.owed {
+// leads: a leading frame waits. Under mu.
+func (o *Outbound) leads() bool { return o.seldom != nil && o.seldom.first != nil }
+
+// led takes the leading frame that comes next. Under mu.
+func (o *Outbound) led() *codec.Encoded {
+	s := o.seldom
+	l := s.first
+	if s.first = l.next; s.first == nil && s.withheld == nil && s.closes == nil {
+		o.seldom = nil
+	}
+	if l.owed {
 		o.owed.Add(-1)
 	}
+	return l.frame
 }

@@ -165,7 +165,7 @@ func (m *outModel) deliver(random *rand.Rand) {
 			return !slices.ContainsFunc(events, func(d Delivery) bool { return d.Event.Name == e.name })
 		})
 	}
-	before, room := m.r.lost(), m.r.out.cfg.Items-m.r.out.items
+	before, room := m.r.lost(), m.r.out.cfg.Items-int(m.r.out.items)
 	var posted int
 	if feed {
 		var live bool

@@ -57,7 +57,7 @@ func (o *Outbound) Deliver(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, r
 	if wake {
 		o.woken = woken(t.Now(), run.Events[0].Lane)
 	}
-	tell := o.withheld.take()
+	tell := o.withheld().take()
 	o.mu.Unlock()
 	if wake {
 		t.Wake(&o.m.task, flow)
@@ -96,7 +96,7 @@ func (o *Outbound) offerWhole(seat Seat, run *Run) bool {
 func (o *Outbound) offerEach(seat Seat, events []Delivery, live bool) (posted int, full bool) {
 	for i := range events {
 		d := &events[i]
-		if seat.NoEcho && d.Event.Session == o.session {
+		if seat.NoEcho && o.withheld().own(d.Event) {
 			if d.Buffered && live && !full {
 				o.keepBack(seat, d)
 				posted++
@@ -139,7 +139,7 @@ func (o *Outbound) offerBuffered(seat Seat, one []Delivery, live bool) bool {
 
 // keepBack passes over a buffered event of the session's own.
 func (o *Outbound) keepBack(seat Seat, d *Delivery) {
-	o.withheld.keep(o, seat, d.Event.Position)
+	o.withheld().keep(o, seat, d.Event.Position)
 	if s := o.seated(seat); s != nil && s.acks != nil {
 		s.acks.last = d.Event.Position
 	}
@@ -157,7 +157,7 @@ func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, even
 	}
 	for i := range events {
 		d := &events[i]
-		if seat.NoEcho && d.Event.Session == o.session {
+		if seat.NoEcho && o.withheld().own(d.Event) {
 			o.keepBack(seat, d)
 		} else if !o.offerBuffered(seat, events[i:i+1], false) {
 			break
@@ -168,7 +168,7 @@ func (o *Outbound) Feed(t *scheduler.Turn, flow *scheduler.Flow, seat Seat, even
 	live = head && posted == len(events)
 	o.setBehind(seat, !live)
 	run := o.schedule()
-	tell := o.withheld.take()
+	tell := o.withheld().take()
 	o.mu.Unlock()
 	if run {
 		t.Wake(&o.m.task, flow)
@@ -243,7 +243,7 @@ func (o *Outbound) pushReserved(t *scheduler.Turn, lane backpressure.Lane, f *co
 	}
 	o.push(lane, frame, seat, kind)
 	if kind == plain|markBit {
-		o.withheld.told(seat.Slot)
+		o.withheld().told(seat.Slot)
 		if s := o.seated(seat); s != nil {
 			o.absolve(s)
 		}
@@ -278,8 +278,8 @@ func (o *Outbound) push(lane backpressure.Lane, frame *codec.Encoded, seat Seat,
 // enter appends an entry that has been booked to its lane, or keeps it as the
 // sole one. Under mu.
 func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry]) {
-	if o.items == 1+int(e.Item.more) && o.q == nil {
-		o.sole = soleEntry{e, lane}
+	if o.items == 1+int32(e.Item.more) && o.q == nil {
+		o.sole, o.lane = soleEntry{e.Item, e.Key, e.Expires}, lane
 		return
 	}
 	q := o.queues()
@@ -291,7 +291,7 @@ func (o *Outbound) offer(seat Seat, d *Delivery) bool {
 	if d.Buffered {
 		// It tells where the membership stands; one that does not fit leaves the
 		// slot behind, which is fed from there.
-		o.withheld.told(seat.Slot)
+		o.withheld().told(seat.Slot)
 	}
 	frame := d.Event.In(o.framing)
 	size := len(frame.Bytes())
@@ -384,7 +384,7 @@ func (o *Outbound) replace(lane backpressure.Lane, e backpressure.Entry[outEntry
 }
 
 func (o *Outbound) setBehind(seat Seat, behind bool) {
-	s := &o.slots[seat.Slot]
+	s := o.slots.at(seat.Slot)
 	if s.gen != seat.Gen || s.room == nil {
 		return // of an earlier membership
 	}

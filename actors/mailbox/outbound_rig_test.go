@@ -32,10 +32,10 @@ var lines = &codec.Framing{
 
 func newOutRig(t *testing.T, items, size int) *outRig {
 	r := &outRig{account: backpressure.NewAccount(nil, 0)}
-	r.rig = newRig(t, 64, func(c *options) { c.Sink = &r.out })
+	r.rig = newRig(t, 64, func(c *options) { c.Sink, c.Frames = &r.out, r.account })
 	r.wire.limit = 1 << 30
 	cfg := &OutboundConfig{Items: items, Bytes: size, Unacked: 4}
-	r.out.Init(cfg, &r.wire, lines, r.account, r.m, "me")
+	r.out.Init(cfg, &r.wire, lines, r.m)
 
 	r.room = New(&Config{Pool: r.pool, Tenant: scheduler.NewTenant(1), Items: 1, Bytes: 1}, nil)
 	r.wants.box = r.room
@@ -154,9 +154,9 @@ func (r *outRig) written() []string {
 func (r *outRig) balanced() {
 	r.t.Helper()
 	o := &r.out
-	entries := o.charged
-	for i := range o.slots {
-		if w := o.slots[i].acks; w != nil {
+	entries := int(o.charged)
+	for i := range o.slots.len() {
+		if w := o.slots.at(uint16(i)).acks; w != nil {
 			entries += w.booked
 		}
 	}

@@ -156,6 +156,7 @@ func TestOutboundGenerations(t *testing.T) {
 func TestOutboundEchoIsPassedOverAndCountsAsPosted(t *testing.T) {
 	r := newOpenRig(t, 2, 1<<16)
 	s := Seat{Slot: 0, Gen: 2, NoEcho: true}
+	r.out.Withhold("me", &r.slots[3], 1)
 	r.opened(s)
 	posted, full := r.deliver(s, event("a", bulk, buffered), event("mine", bulk, buffered, by("me")), event("b", bulk, buffered, by("other")),
 		event("mine too", lossy, by("me")))

@@ -10,19 +10,30 @@ import (
 // from its memberships without echo, as long as nothing later has told them where
 // they stand. Guarded by the Outbound's mu.
 type withheld struct {
-	at     map[uint16]codec.Position // by slot; at most one each
-	signal *Signal                   // immutable: of the session, told when at begins to fill
-	bits   uint32                    // immutable
-	fresh  bool                      // the signal is to be raised
+	at    map[uint16]codec.Position // by slot; at most one each
+	fresh bool                      // the signal is to be raised
+
+	// immutable
+	session string
+	signal  *Signal // of the session, told when at begins to fill
+	bits    uint32
+}
+
+// withheld of o; nil: no membership was ever without echo. Under mu.
+func (o *Outbound) withheld() *withheld {
+	if o.seldom == nil {
+		return nil
+	}
+	return o.seldom.withheld
 }
 
 // Withhold prepares for memberships without echo: when one of them is kept from
-// its session's own events, the bits are raised on signal in the session's
+// events of the session with that id, which is o's, the bits are raised on signal in its
 // mailbox, once until Position has told all.
-func (o *Outbound) Withhold(signal *Signal, bits uint32) {
+func (o *Outbound) Withhold(session string, signal *Signal, bits uint32) {
 	o.mu.Lock()
-	if o.withheld == nil {
-		o.withheld = &withheld{at: make(map[uint16]codec.Position), signal: signal, bits: bits}
+	if o.withheld() == nil {
+		o.rarely().withheld = &withheld{at: make(map[uint16]codec.Position), session: session, signal: signal, bits: bits}
 	}
 	o.mu.Unlock()
 }
@@ -32,7 +43,7 @@ func (o *Outbound) Withhold(signal *Signal, bits uint32) {
 // too if there is no place.
 func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room string, seat Seat) (more bool) {
 	o.mu.Lock()
-	w := o.withheld
+	w := o.withheld()
 	p, there := w.at[seat.Slot]
 	o.mu.Unlock()
 	var f *codec.Encoded
@@ -62,9 +73,12 @@ func (o *Outbound) Position(t *scheduler.Turn, lane backpressure.Lane, room stri
 	return more
 }
 
+// own: the event is of the session itself. Under mu.
+func (w *withheld) own(e *codec.Event) bool { return w != nil && e.Session == w.session }
+
 // keep notes that the seat was kept from a buffered event. Under mu.
 func (w *withheld) keep(o *Outbound, seat Seat, p codec.Position) {
-	if w == nil || int(seat.Slot) >= len(o.slots) || o.slots[seat.Slot].gen != seat.Gen {
+	if o.seated(seat) == nil {
 		return // of an earlier membership
 	}
 	w.fresh = w.fresh || len(w.at) == 0
@@ -79,18 +93,18 @@ func (w *withheld) told(slot uint16) {
 	}
 }
 
-// take is the signal to raise without mu; nil: none. Under mu.
-func (w *withheld) take() *Signal {
+// take is w, if its signal is to be raised, which is done without mu; else nil. Under mu.
+func (w *withheld) take() *withheld {
 	if w == nil || !w.fresh {
 		return nil
 	}
 	w.fresh = false
-	return w.signal
+	return w
 }
 
 // tell raises what take gave.
-func (o *Outbound) tell(s *Signal) {
-	if s != nil {
-		o.m.Raise(s, o.withheld.bits)
+func (o *Outbound) tell(w *withheld) {
+	if w != nil {
+		o.m.Raise(w.signal, w.bits)
 	}
 }

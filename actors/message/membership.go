@@ -27,19 +27,22 @@ const (
 // is raised however often, and cannot be refused. So there are no ghosts.
 type Membership struct {
 	// immutable once posted
-	Topic   codec.Topic
-	Policy  *Policy
-	Out     *mailbox.Outbound
-	Seat    mailbox.Seat
-	Subject string
-	Session string
+	Topic  codec.Topic
+	Policy *Policy
+	Out    *mailbox.Outbound
+	Seat   mailbox.Seat
 	// Presence: the member wants to see who else is in the room.
 	Presence bool
+	// Early: publishes of this membership go the way of its join, which they must
+	// not overtake, because the first went before the room had answered it. Owned by
+	// the session.
+	Early   bool
+	Subject string
+	Session string
 
-	room    *mailbox.Mailbox
-	session *mailbox.Mailbox
-	toRoom  mailbox.Signal // the bits above
-	left    mailbox.Signal // the room ended it
+	room   *mailbox.Mailbox
+	toRoom mailbox.Signal // the bits above
+	left   mailbox.Signal // the room ended it
 
 	// atomic
 	leaveID atomic.Uint64
@@ -47,11 +50,13 @@ type Membership struct {
 
 	// Place is the room's own record of the member; owned by the room.
 	Place any
+	// Next of the session's memberships; owned by the session.
+	Next *Membership
 }
 
-// Bind says which mailboxes the membership connects; before it is posted.
-func (m *Membership) Bind(room, session *mailbox.Mailbox) {
-	m.room, m.session = room, session
+// Bind says which room's mailbox the membership is posted to, before it is.
+func (m *Membership) Bind(room *mailbox.Mailbox) {
+	m.room = room
 	m.toRoom.Init(m)
 	m.left.Init(m)
 	m.Out.Join(m.Seat, room, &m.toRoom, Want)
@@ -85,7 +90,7 @@ func (m *Membership) Forbid() { m.room.Raise(&m.toRoom, Forbid) }
 func (m *Membership) Dropped() bool { return m.room.Raise(&m.toRoom, Dropped) }
 
 // Ended tells the session that the room has ended the membership.
-func (m *Membership) Ended() { m.session.Raise(&m.left, 1) }
+func (m *Membership) Ended() { m.Out.Mailbox().Raise(&m.left, 1) }
 
 // ReplyLeave answers Leave; nothing of the membership follows it.
 func (m *Membership) ReplyLeave(t *scheduler.Turn) {

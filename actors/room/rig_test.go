@@ -198,9 +198,9 @@ var testFraming = &codec.Framing{
 func (s *stage) peer(name string, items int) *peer {
 	p := &peer{s: s, name: name}
 	p.mb = mailbox.New(&mailbox.Config{
-		Pool: s.pool, Class: scheduler.Session, Tenant: s.tenant, Items: 64, Bytes: 1 << 16, Account: s.queue,
+		Pool: s.pool, Class: scheduler.Session, Tenant: s.tenant, Items: 64, Bytes: 1 << 16, Account: s.queue, Frames: s.queue,
 	}, &p.out)
-	p.out.Init(&mailbox.OutboundConfig{Items: items, Bytes: 1 << 20, Unacked: 4}, &p.wire, testFraming, s.queue, p.mb, name)
+	p.out.Init(&mailbox.OutboundConfig{Items: items, Bytes: 1 << 20, Unacked: 4}, &p.wire, testFraming, p.mb)
 	p.mb.RegisterHandlers(&invoker{t: s.t, receive: p.receive}, nil)
 	p.mb.Start()
 	p.out.Open(codec.NewFrame(&codec.Pong{}), nil)
@@ -244,7 +244,7 @@ func (p *peer) joining(since ...codec.Position) *message.Join {
 	if len(since) > 0 {
 		j.Position, j.HasPosition = since[0], true
 	}
-	p.member.Bind(p.s.room.mb, p.mb)
+	p.member.Bind(p.s.room.mb)
 	return j
 }
 

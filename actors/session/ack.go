@@ -6,6 +6,6 @@ import "github.com/yaza-dev/pulse/codec"
 // means nothing.
 func (s *Session) ack(r *codec.Ack) {
 	if in := s.rooms.find(r.Room); in != nil {
-		s.out.Acknowledge(in.m.Seat, r.Position)
+		s.out.Acknowledge(in.Seat, r.Position)
 	}
 }

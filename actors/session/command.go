@@ -30,10 +30,11 @@ var (
 // refusals: right, existence, limits; that a room's handler takes no commands is
 // the room's to say.
 func (s *Session) command(r *codec.Command) *codec.Error {
+	who := s.identity.Load()
 	c := &message.Command{
 		By: message.Client{Out: &s.out}, ID: r.ID, Name: r.Name, Data: r.Data,
-		Topic:   codec.Topic{Tenant: s.identity.Tenant, Room: r.Room},
-		Subject: s.identity.Subject, Session: s.cfg.ID, DedupKey: r.DedupKey,
+		Topic:   codec.Topic{Tenant: who.Tenant, Room: r.Room},
+		Subject: who.Subject, Session: s.id, DedupKey: r.DedupKey,
 		Codec: s.out.Framing().Protocol.Codec(), MaxResult: s.cfg.Limits.MaxFrameBytes - replyBytes,
 	}
 	wait := commandTime
@@ -44,7 +45,7 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 
 	if r.Room == "" {
 		switch {
-		case !s.identity.Grants.AllowsTenant(auth.Command):
+		case !who.Grants.AllowsTenant(auth.Command):
 			return message.ErrForbidden
 		case s.cfg.Commands == nil:
 			return errNoHandler
@@ -75,7 +76,7 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 		c.DedupKey = ""
 	}
 	if in := s.rooms.find(r.Room); in != nil {
-		c.Member = in.m
+		c.Member = in
 	}
 	if err := s.post(r.Room, kind, backpressure.Interactive, c.Item(), nil); err != nil {
 		return err
@@ -86,10 +87,7 @@ func (s *Session) command(r *codec.Command) *codec.Error {
 
 // expect looks after a command until it is answered.
 func (s *Session) expect(c *message.Command) {
-	if s.commands == nil {
-		s.commands = new(commands)
-	}
-	if s.commands.add(c) {
+	if s.rarely().commands.add(c) {
 		s.tick()
 	}
 }
@@ -131,14 +129,16 @@ func (cs *commands) expire(t *scheduler.Turn, now int64) int64 {
 		}
 		return false
 	})
+	if len(cs.list) == 0 {
+		cs.list = nil
+	}
 	return cs.due
 }
 
 // gone tells all of them that the session has ended.
 func (cs *commands) gone() {
-	if cs != nil {
-		for _, c := range cs.list {
-			c.Gone()
-		}
+	for _, c := range cs.list {
+		c.Gone()
 	}
+	cs.list = nil
 }

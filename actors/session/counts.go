@@ -20,6 +20,6 @@ func (s *Session) count(req codec.Request, err *codec.Error) {
 // Load adds what waits for the session, and from it for its client; it returns how
 // many rooms it is in. Callable by anyone.
 func (s *Session) Load(in, out *mailbox.Depths) (members int) {
-	in.Add(s.mb)
+	in.Add(s.Mailbox())
 	return s.out.Load(out)
 }

@@ -11,6 +11,8 @@ import (
 // opened is a session between its hello and its welcome.
 type opened struct {
 	s        *Session
+	hello    *codec.Hello
+	resumed  bool
 	deadline int64
 	rooms    []codec.WelcomeRoom
 	waits    []*message.Membership // by index in the hello; nil: answered
@@ -19,7 +21,10 @@ type opened struct {
 }
 
 // begin posts the joins. Each is answered by itself.
-func (o *opened) begin(h *codec.Hello) {
+func (o *opened) begin() {
+	o.deadline = o.s.cfg.Pool.Now() + int64(helloJoinTime)
+	h := o.hello
+	o.hello = nil
 	o.rooms = make([]codec.WelcomeRoom, len(h.Rooms))
 	o.waits = make([]*message.Membership, len(h.Rooms))
 	for i := range h.Rooms {
@@ -28,7 +33,7 @@ func (o *opened) begin(h *codec.Hello) {
 		if r.Err != nil {
 			continue
 		}
-		m, err := o.s.join(&r.Join, message.NewHelloJoin(o.s.mb, i))
+		m, err := o.s.join(&r.Join, message.NewHelloJoin(o.s.Mailbox(), i))
 		if err != nil {
 			o.rooms[i].Err = err
 			continue
@@ -82,17 +87,17 @@ func (o *opened) maybe() {
 	s := o.s
 	s.phase = open
 	s.hello = nil
-	s.out.Open(s.welcomeWithin(o.rooms), o.seats)
+	s.out.Open(s.welcomeWithin(o.rooms, o.resumed), o.seats)
 }
 
-func (s *Session) welcome(rooms []codec.WelcomeRoom) *codec.Welcome {
-	c, l := s.cfg, s.cfg.Limits
+func (s *Session) welcome(rooms []codec.WelcomeRoom, resumed bool) *codec.Welcome {
+	l, who, framing := s.cfg.Limits, s.identity.Load(), s.out.Framing()
 	return &codec.Welcome{
-		Session: c.ID, Resume: s.resumeToken(), ResumeTTL: l.ResumeTTL, Resumed: c.Resumed, Node: c.Node,
-		Tenant: c.Identity.Tenant, Subject: c.Identity.Subject,
-		Compression: c.Conn.Framing().Plain != nil,
-		Transport:   c.Conn.Name(), Codec: c.Conn.Framing().Protocol.Codec(),
+		Session: s.id, Resume: s.resumeToken(), ResumeTTL: l.ResumeTTL, Resumed: resumed, Node: s.cfg.Node,
+		Tenant: who.Tenant, Subject: who.Subject,
+		Compression: framing.Plain != nil,
+		Transport:   s.conn().Name(), Codec: framing.Protocol.Codec(),
 		Ping: l.Ping, Pong: l.Pong, MaxMessageBytes: l.MaxMessageBytes, MaxFrameBytes: l.MaxFrameBytes,
-		Now: time.Now().UnixMilli(), Exp: expMS(s.identity), Live: s.reached(), Rooms: rooms,
+		Now: time.Now().UnixMilli(), Exp: expMS(who), Live: s.reached(), Rooms: rooms,
 	}
 }

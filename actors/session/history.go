@@ -25,7 +25,7 @@ func (s *Session) history(r *codec.History) *codec.Error {
 	if !s.beginPage() {
 		return errUnread
 	}
-	topic := codec.Topic{Tenant: s.identity.Tenant, Room: r.Room}
+	topic := codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}
 	in, id := s.out.Framing().Protocol.Codec(), r.ID
 	message.HistoryPage(s.cfg.Broker, topic, *r, in, s.cfg.Limits.MaxFrameBytes, func(ok *codec.HistoryResult, err *codec.Error) {
 		reply := &codec.Reply{ID: id, Err: err}

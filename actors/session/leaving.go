@@ -53,7 +53,7 @@ func (l *Leaving) Reason(session string) string {
 // was no place for it.
 func (s *Session) warn(deadline time.Duration) bool {
 	if !s.warned {
-		low, high := s.cfg.Leaving.within(s.cfg.ID)
+		low, high := s.cfg.Leaving.within(s.id)
 		s.warned = s.out.Control(codec.NewFrame(&codec.Drain{
 			ReconnectMin: low, ReconnectMax: high, Deadline: deadline, Reason: codec.CauseRestart.String(),
 		}))

@@ -2,66 +2,65 @@ package session
 
 import "github.com/yaza-dev/pulse/actors/message"
 
-// memberships are the rooms that a session is in, by slot. A slot is used again
-// after its membership has ended, with a later generation. Pure.
+// memberships are the rooms that a session is in, chained in the order of their slots.
+// A slot is used again after its membership has ended; each membership has a later
+// generation than all before it. Pure.
 type memberships struct {
-	slots []slot
-	count int
-}
-
-type slot struct {
-	m   *message.Membership // nil: free
-	gen uint32
-	// early: publishes of this membership go the way of its join, which they must
-	// not overtake, because the first went before the room had answered it.
-	early bool
+	first *message.Membership
+	count uint16
+	gen   uint32 // the latest
 }
 
 // find is the membership of a room; nil: not joined.
-func (ms *memberships) find(room string) *slot {
-	for i := range ms.slots {
-		if m := ms.slots[i].m; m != nil && m.Topic.Room == room {
-			return &ms.slots[i]
+func (ms *memberships) find(room string) *message.Membership {
+	for m := ms.first; m != nil; m = m.Next {
+		if m.Topic.Room == room {
+			return m
 		}
 	}
 	return nil
 }
 
-// add gives m a slot and a generation.
+// add gives m the first slot that is free, and a generation.
 func (ms *memberships) add(m *message.Membership) {
-	at := -1
-	for i := range ms.slots {
-		if ms.slots[i].m == nil {
-			at = i
-			break
-		}
+	at, slot := &ms.first, uint16(0)
+	for *at != nil && (*at).Seat.Slot == slot {
+		at = &(*at).Next
+		slot++
 	}
-	if at < 0 {
-		at = len(ms.slots)
-		ms.slots = append(ms.slots, slot{})
-	}
-	s := &ms.slots[at]
-	s.gen = message.NextGeneration(s.gen)
-	s.m, s.early = m, false
-	m.Seat.Slot, m.Seat.Gen = uint16(at), s.gen
+	ms.seat(m, at, *at, slot)
 	ms.count++
 }
 
-// replace makes m the membership in s.
-func (ms *memberships) replace(s *slot, m *message.Membership) {
-	seat := s.m.Seat
-	s.gen = message.NextGeneration(s.gen)
-	s.m, s.early = m, false
-	m.Seat.Slot, m.Seat.Gen = seat.Slot, s.gen
+// replace makes m the membership in the place of old, which is there.
+func (ms *memberships) replace(old, m *message.Membership) {
+	ms.seat(m, ms.before(old), old.Next, old.Seat.Slot)
+	old.Next = nil
 }
 
 // remove frees the slot of m, if m is still in it.
 func (ms *memberships) remove(m *message.Membership) bool {
-	s := &ms.slots[m.Seat.Slot]
-	if s.m != m {
+	at := ms.before(m)
+	if at == nil {
 		return false
 	}
-	s.m = nil
+	*at, m.Next = m.Next, nil
 	ms.count--
 	return true
+}
+
+// before is where the chain goes on with m; nil: nowhere.
+func (ms *memberships) before(m *message.Membership) **message.Membership {
+	for at := &ms.first; *at != nil; at = &(*at).Next {
+		if *at == m {
+			return at
+		}
+	}
+	return nil
+}
+
+func (ms *memberships) seat(m *message.Membership, at **message.Membership, next *message.Membership, slot uint16) {
+	ms.gen = message.NextGeneration(ms.gen)
+	m.Seat.Slot, m.Seat.Gen, m.Next = slot, ms.gen, next
+	*at = m
 }

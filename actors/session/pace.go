@@ -66,17 +66,14 @@ func (p *pace) refused(now int64) {
 // heedless: the client has been refused for long, and did not pause.
 func (p *pace) heedless() bool { return p.last-p.since >= int64(heedlessAfter) }
 
-// goes is the session's pace, which is made when it is first needed: a session
-// that only listens has none.
+// goes is the session's pace by the rates of the moment.
 func (s *Session) goes() *pace {
-	if s.pace == nil {
-		s.pace = new(pace)
+	p := &s.rarely().pace
+	if rate := s.cfg.Rates.one.Load(); p.rate != rate {
+		p.session, p.rate = backpressure.NewMeter(*rate), rate
 	}
-	if rate := s.cfg.Rates.one.Load(); s.pace.rate != rate {
-		s.pace.session, s.pace.rate = backpressure.NewMeter(*rate), rate
-	}
-	s.pace.tenant = s.cfg.Rates.all.Load()
-	return s.pace
+	p.tenant = s.cfg.Rates.all.Load()
+	return p
 }
 
 // within judges a request by the rates of the session and of its tenant, and a
@@ -85,7 +82,7 @@ func (s *Session) goes() *pace {
 // clients at once; a client has as many of them as it may have rooms.
 func (s *Session) within(r codec.Request) *codec.Error {
 	if _, ok := r.(*codec.Command); ok && s.cfg.Leaving.begun() {
-		_, high := s.cfg.Leaving.within(s.cfg.ID)
+		_, high := s.cfg.Leaving.within(s.id)
 		return codec.Retry(codec.CodeDraining, codec.ScopeNode, high, "the node is leaving")
 	}
 	if *s.cfg.Rates.one.Load() == (backpressure.Rate{}) && s.cfg.Rates.all.Load() == nil {
@@ -103,7 +100,7 @@ func (s *Session) within(r codec.Request) *codec.Error {
 
 // heed closes the session of a client that goes on regardless of being refused.
 func (s *Session) heed() {
-	if s.pace != nil && s.pace.heedless() {
+	if s.seldom != nil && s.seldom.pace.heedless() {
 		s.close(codec.CauseRateLimited, "")
 	}
 }

@@ -49,7 +49,7 @@ func TestPlaceEndsWhileTheReaderAsks(t *testing.T) {
 		var p place
 		var both sync.WaitGroup
 		both.Go(func() {
-			for !p.closed.Load() {
+			for !p.closed() {
 				<-p.ask()
 			}
 		})

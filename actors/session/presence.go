@@ -14,7 +14,7 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 	if !s.beginPage() {
 		return errUnread
 	}
-	topic, id := codec.Topic{Tenant: s.identity.Tenant, Room: r.Room}, r.ID
+	topic, id := codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}, r.ID
 	message.PresencePage(s.cfg.Presence, topic, *r, s.cfg.Limits.MaxFrameBytes, func(ok *codec.PresenceResult, err *codec.Error) {
 		reply := &codec.Reply{ID: id, Err: err}
 		if err == nil {
@@ -27,13 +27,13 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 
 // welcomeWithin is the welcome with its lists of members, or, where all together do
 // not fit a frame, without.
-func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom) *codec.Frame {
-	f := codec.NewSecretFrame(s.welcome(rooms))
+func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom, resumed bool) *codec.Frame {
+	f := codec.NewSecretFrame(s.welcome(rooms, resumed))
 	lists := false
 	for i := range rooms {
 		lists = lists || rooms[i].OK != nil && rooms[i].OK.Members != nil
 	}
-	if !lists || len(f.Bytes(s.cfg.Conn.Framing())) <= s.cfg.Limits.MaxFrameBytes {
+	if !lists || len(f.Bytes(s.out.Framing())) <= s.cfg.Limits.MaxFrameBytes {
 		return f
 	}
 	for i := range rooms {
@@ -41,5 +41,5 @@ func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom) *codec.Frame {
 			ok.Members = nil
 		}
 	}
-	return codec.NewSecretFrame(s.welcome(rooms))
+	return codec.NewSecretFrame(s.welcome(rooms, resumed))
 }

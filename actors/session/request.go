@@ -103,12 +103,12 @@ func (s *Session) complain(err *codec.Error, re, room string) {
 }
 
 func (s *Session) allows(right auth.Right, room string) bool {
-	return s.identity.Grants.Allows(right, room)
+	return s.identity.Load().Grants.Allows(right, room)
 }
 
 // asks finds the policy of a room of which the client asks what takes a right.
 func (s *Session) asks(right auth.Right, room string) (*message.Policy, *codec.Error) {
-	return s.cfg.Kinds.For(s.identity.Grants, right, room)
+	return s.cfg.Kinds.For(s.identity.Load().Grants, right, room)
 }
 
 // publish sends an event to its room. Order of refusals: right, existence,
@@ -125,22 +125,22 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	lane := policy.Lane
 	p := &message.Publish{
 		By: message.Client{Out: &s.out}, ID: r.ID, Event: r.Event, Kind: kind, Policy: policy, Data: r.Data,
-		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID, DedupKey: r.DedupKey,
+		Subject: s.identity.Load().Subject, Session: s.id, DedupKey: r.DedupKey,
 	}
 	in := s.rooms.find(r.Room)
 	switch {
 	case in != nil:
-		p.Topic = in.m.Topic
-		if in.early = in.early || !in.m.Joined(); in.early {
+		p.Topic = in.Topic
+		if in.Early = in.Early || !in.Joined(); in.Early {
 			lane = backpressure.Interactive // behind its join
 		}
 		if kind.Publish == message.Members {
-			p.Member = in.m
+			p.Member = in
 		}
 	case kind.Publish == message.Members:
 		return errNotJoined
 	default:
-		p.Topic = codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}
+		p.Topic = codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}
 	}
 	if r.HasTTL {
 		if r.TTL <= 0 {
@@ -207,24 +207,24 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 		}
 	}
 	m := &message.Membership{
-		Topic: codec.Topic{Tenant: s.cfg.Identity.Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
-		Subject: s.cfg.Identity.Subject, Session: s.cfg.ID, Presence: r.Presence,
+		Topic: codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
+		Subject: s.identity.Load().Subject, Session: s.id, Presence: r.Presence,
 	}
 	if m.Seat.NoEcho = r.NoEcho; r.NoEcho {
-		s.out.Withhold(&s.signal, keptBack)
+		s.out.Withhold(s.id, &s.signal, keptBack)
 	}
 	j := &message.Join{M: m, ID: r.ID, Position: r.Position, HasPosition: r.HasPosition, Data: r.Data, Hello: hello}
 	if in := s.rooms.find(r.Room); in != nil {
-		j.Replaces = in.m
+		j.Replaces = in
 		s.rooms.replace(in, m)
 	} else {
-		if s.rooms.count >= s.cfg.Limits.MaxRooms {
+		if int(s.rooms.count) >= s.cfg.Limits.MaxRooms {
 			return nil, errRooms
 		}
 		s.rooms.add(m)
 	}
 	it := mailbox.Item{Msg: j, Size: j.Size()}
-	err := s.post(r.Room, kind, backpressure.Interactive, it, func(room *mailbox.Mailbox) { m.Bind(room, s.mb) })
+	err := s.post(r.Room, kind, backpressure.Interactive, it, m.Bind)
 	if err != nil {
 		s.rooms.remove(m)
 		s.out.Part(m.Seat.Slot)
@@ -238,11 +238,10 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 }
 
 func (s *Session) leave(r *codec.Leave) *codec.Error {
-	in := s.rooms.find(r.Room)
-	if in == nil {
+	m := s.rooms.find(r.Room)
+	if m == nil {
 		return errNotJoined
 	}
-	m := in.m
 	s.rooms.remove(m)
 	s.out.Part(m.Seat.Slot)
 	m.Leave(s.turn, r.ID)

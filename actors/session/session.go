@@ -97,7 +97,8 @@ type Env struct {
 func NewEnv(e Env) *Env {
 	e.mailbox = &mailbox.Config{
 		Pool: e.Pool, Class: scheduler.Session, Tenant: e.Tenant, Removed: removed,
-		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue, Timing: e.Timing,
+		Items: inboundItems, Bytes: 2 * e.Limits.MaxMessageBytes, Lanes: e.Lanes, Account: e.Queue, Frames: e.Frames,
+		Timing: e.Timing,
 	}
 	return &e
 }
@@ -116,12 +117,10 @@ type Config struct {
 	ID         string
 	Generation uint64 // of its lease
 	Resumed    bool
-	// Identity is who the client was at its hello. Tenant and subject stay; what
-	// the credentials of the moment say else is Session.identity.
-	Identity *auth.Identity
-	Verifier Verifier
-	Conn     transport.Conn
-	Hello    *codec.Hello
+	Identity   *auth.Identity // who the client was at its hello
+	Verifier   Verifier
+	Conn       transport.Conn
+	Hello      *codec.Hello
 }
 
 // Bits of the session's own signal.
@@ -142,63 +141,83 @@ const (
 	ended
 )
 
-// Session is one connection's actor.
+// Session is one connection's actor. There is one for each client, so its size counts:
+// what few need, or only for a while, is made when it is needed.
 type Session struct {
 	// immutable
-	cfg Config
-	mb  *mailbox.Mailbox
-	out mailbox.Outbound // has its own lock
+	cfg        *Env
+	id         string
+	generation uint64 // of its lease
+	verifier   Verifier
+	out        mailbox.Outbound // has its own lock
 
 	// atomic
-	in    atomic.Int64  // when something was last received, by the pool's clock
-	pages atomic.Int32  // of history, under way
-	cause atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
-	place place         // for requests
+	// identity is what the credentials of the moment say; the actor changes it, and
+	// never tenant or subject.
+	identity atomic.Pointer[auth.Identity]
+	in       atomic.Int64  // when something was last received, by the pool's clock
+	pages    atomic.Int32  // of history, under way
+	cause    atomic.Uint32 // why it ends: the first that anyone gave, unless a later one comes at once
+	place    place         // for requests
 
 	signal mailbox.Signal
 	timer  scheduler.Timer
 
 	// owned by the actor
-	turn     *scheduler.Turn
-	rooms    memberships
-	hello    *opened // while opening
-	identity *auth.Identity
-	commands *commands // nil: none is open
-	refresh  *refresh  // nil: no credentials are being looked at
-	pace     *pace     // nil: it was not needed yet
-	live     liveness
-	expires  int64 // end of the credentials; 0: never
-	expiring int64 // when the client is told of it; 0: it was, or never
+	turn    *scheduler.Turn
+	rooms   memberships
+	hello   *opened // while opening
+	seldom  *seldom // nil: nothing of it is needed
+	live    liveness
+	expires int64  // end of the credentials; 0: never
+	reach   *reach // what the client was told last
+	context *actors.Context
+	phase   phase
+	hungUp  bool // the connection has ended, what it brought before is handled
+	warned  bool // the client knows that the node leaves
+	ageing  bool // the client knows that its credentials end
+}
+
+// seldom is what a session that only listens never needs. Owned by the actor.
+type seldom struct {
+	commands commands
+	refresh  *refresh // nil: no credentials are being looked at
+	pace     pace
 	deadline int64 // end of closing
-	phase    phase
-	hungUp   bool   // the connection has ended, what it brought before is handled
-	warned   bool   // the client knows that the node leaves
-	untold   bool   // memberships without echo are to be told where they stand
-	told     int64  // when they last were
-	reach    *reach // what the client was told last
-	context  *actors.Context
+	untold   bool  // memberships without echo are to be told where they stand
+	told     int64 // when they last were
+}
+
+// rarely is s.seldom, made if need be.
+func (s *Session) rarely() *seldom {
+	if s.seldom == nil {
+		s.seldom = new(seldom)
+	}
+	return s.seldom
 }
 
 // New makes a session and its mailbox.
 func New(cfg Config) *Session {
-	s := &Session{cfg: cfg}
-	s.mb = mailbox.New(cfg.mailbox, &s.out)
-	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), cfg.Frames, s.mb, cfg.ID)
+	s := &Session{cfg: cfg.Env, id: cfg.ID, generation: cfg.Generation, verifier: cfg.Verifier}
+	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), mailbox.New(cfg.mailbox, &s.out))
+	s.hello = &opened{s: s, hello: cfg.Hello, resumed: cfg.Resumed}
 	s.signal.Init(s)
-	s.timer.Init(func() { s.mb.Raise(&s.signal, timed) })
+	s.timer.Init(func() { s.Mailbox().Raise(&s.signal, timed) })
 	s.in.Store(cfg.Pool.Now())
 	s.become(cfg.Identity)
 	return s
 }
 
 // Mailbox of the session.
-func (s *Session) Mailbox() *mailbox.Mailbox { return s.mb }
+func (s *Session) Mailbox() *mailbox.Mailbox { return s.out.Mailbox() }
+
+func (s *Session) conn() transport.Conn { return s.out.Conn().(transport.Conn) }
 
 // ID of the session.
-func (s *Session) ID() string { return s.cfg.ID }
+func (s *Session) ID() string { return s.id }
 
 // Subject of the session; it never changes.
-func (s *Session) Subject() string { return s.cfg.Identity.Subject }
+func (s *Session) Subject() string { return s.identity.Load().Subject }
 
 // Alive notes that something was received; the reader's.
 func (s *Session) Alive() { s.in.Store(s.cfg.Pool.Now()) }
@@ -216,12 +235,12 @@ func (s *Session) Blame(cause codec.Cause) codec.Cause {
 
 // Closed says that the connection has ended, after Blame said why; the reader's,
 // once.
-func (s *Session) Closed() { s.mb.Raise(&s.signal, closed) }
+func (s *Session) Closed() { s.Mailbox().Raise(&s.signal, closed) }
 
 // Kick closes the session in order, with a cause; callable by anyone.
 func (s *Session) Kick(cause codec.Cause) {
 	s.Blame(cause)
-	s.mb.Raise(&s.signal, kicked)
+	s.Mailbox().Raise(&s.signal, kicked)
 }
 
 // Post hands a request of size bytes to the session. It waits while the queue is
@@ -234,14 +253,14 @@ func (s *Session) Post(r codec.Request, size int) bool {
 	}
 	it := mailbox.Item{Msg: r, Size: size}
 	for {
-		switch o := s.mb.Post(lane, it); {
+		switch o := s.Mailbox().Post(lane, it); {
 		case o.Took():
 			return true
 		case o == backpressure.Closed, o == backpressure.TooLarge:
 			return false
 		}
 		answer := s.place.ask()
-		if s.mb.Post(lane, it).Took() {
+		if s.Mailbox().Post(lane, it).Took() {
 			s.place.free()
 			return true
 		}
@@ -249,7 +268,7 @@ func (s *Session) Post(r codec.Request, size int) bool {
 		case <-answer:
 		case <-time.After(lookAgain): // nobody says when the tenant's budget has place again
 		}
-		if s.place.closed.Load() {
+		if s.place.closed() {
 			return false
 		}
 		s.Alive() // it is we who do not read
@@ -259,9 +278,7 @@ func (s *Session) Post(r codec.Request, size int) bool {
 // Started begins with the joins of the hello.
 func (s *Session) Started(c *actors.Context) {
 	s.context = c
-	s.hello = &opened{s: s, deadline: s.cfg.Pool.Now() + int64(helloJoinTime)}
-	s.hello.begin(s.cfg.Hello)
-	s.cfg.Hello = nil
+	s.hello.begin()
 	s.tick()
 }
 
@@ -285,11 +302,11 @@ func (s *Session) Receive(b *mailbox.Batch) {
 			s.signalled(m.Owner, m.Bits)
 		}
 	}
-	if s.place.asked() && s.mb.Depth(backpressure.Interactive) <= inboundItems/2 {
+	if s.place.asked() && s.Mailbox().Depth(backpressure.Interactive) <= inboundItems/2 {
 		s.place.free()
 	}
 	if s.hungUp && s.phase != ended {
-		s.mb.Raise(&s.signal, closed)
+		s.Mailbox().Raise(&s.signal, closed)
 	}
 	s.turn = nil
 }
@@ -316,7 +333,7 @@ func (s *Session) signalled(owner any, bits uint32) {
 			s.kick(codec.Cause(s.cause.Load()))
 		}
 		if bits&keptBack != 0 {
-			s.untold = true
+			s.rarely().untold = true
 		}
 		if bits&noticed != 0 && s.phase < closing {
 			s.leaveForbidden() // of a kind that is no more
@@ -336,11 +353,11 @@ func (s *Session) tick() {
 	next := time.Duration(1<<62 - 1)
 	until := func(at int64) { next = min(next, time.Duration(at-now)) }
 	if s.phase == closing {
-		if now >= s.deadline {
-			s.cfg.Conn.Close(codec.CauseOverload, "")
+		if now >= s.seldom.deadline {
+			s.conn().Close(codec.CauseOverload, "")
 			return
 		}
-		until(s.deadline)
+		until(s.seldom.deadline)
 	} else {
 		if s.expires != 0 && now >= s.expires {
 			s.close(codec.CauseUnauthenticated, "credentials ended")
@@ -355,19 +372,13 @@ func (s *Session) tick() {
 		if s.expires != 0 {
 			until(s.expires)
 		}
-		if s.expiring != 0 && s.phase == open {
-			if now >= s.expiring {
-				s.out.Control(codec.NewFrame(&codec.Expiring{In: max(0, time.Duration(s.expiring-now)+expiringBefore)}))
-				s.expiring = 0
+		if s.expires != 0 && !s.ageing && s.phase == open {
+			ends := s.expires - int64(s.identity.Load().Leeway)
+			if left := time.Duration(ends - now); left <= expiringBefore {
+				s.out.Control(codec.NewFrame(&codec.Expiring{In: max(0, left)}))
+				s.ageing = true
 			} else {
-				until(s.expiring)
-			}
-		}
-		if s.commands != nil {
-			if at := s.commands.expire(s.turn, now); at != 0 {
-				until(at)
-			} else {
-				s.commands = nil
+				until(ends - int64(expiringBefore))
 			}
 		}
 		if s.phase == open && !s.tellReach() {
@@ -376,12 +387,17 @@ func (s *Session) tick() {
 		if s.phase == open && s.cfg.Leaving.begun() && !s.warn(time.Duration(s.cfg.Leaving.over.Load())) {
 			until(now + int64(tellEvery))
 		}
-		if s.untold && now >= s.told+int64(tellEvery) {
-			s.told = now
-			s.tell()
-		}
-		if s.untold {
-			until(s.told + int64(tellEvery))
+		if r := s.seldom; r != nil {
+			if at := r.commands.expire(s.turn, now); at != 0 {
+				until(at)
+			}
+			if r.untold && now >= r.told+int64(tellEvery) {
+				r.told = now
+				s.tell()
+			}
+			if r.untold {
+				until(r.told + int64(tellEvery))
+			}
 		}
 		in := s.in.Load()
 		if s.out.Took() {
@@ -390,12 +406,12 @@ func (s *Session) tick() {
 		what, wait := s.live.check(&s.cfg.Limits, now, in, s.out.Sent())
 		switch what {
 		case giveUp:
-			s.cfg.Conn.Close(codec.CauseTimeout, "no pong")
+			s.conn().Close(codec.CauseTimeout, "no pong")
 			s.leaveRooms((*message.Membership).Lost) // they do not wait for the close, which nobody may answer
 			return
 		case sendPing:
 			s.out.Control(pingFrame)
-			if p, ok := s.cfg.Conn.(transport.Pinger); ok {
+			if p, ok := s.out.Conn().(transport.Pinger); ok {
 				p.Ping()
 			}
 		}
@@ -408,7 +424,7 @@ func (s *Session) tick() {
 func (s *Session) kick(cause codec.Cause) {
 	reason := ""
 	if cause == codec.CauseRestart {
-		reason = s.cfg.Leaving.Reason(s.cfg.ID)
+		reason = s.cfg.Leaving.Reason(s.id)
 		if s.phase == open {
 			s.warn(s.cfg.Limits.WriteTimeout)
 		}
@@ -418,11 +434,14 @@ func (s *Session) kick(cause codec.Cause) {
 
 // tell tells memberships without echo where they stand.
 func (s *Session) tell() {
-	s.untold = false
-	for i := range s.rooms.slots {
-		if m := s.rooms.slots[i].m; m != nil && m.Seat.NoEcho {
-			s.untold = s.out.Position(s.turn, m.Policy.Lane, m.Topic.Room, m.Seat)
+	more := false
+	for m := s.rooms.first; m != nil; m = m.Next {
+		if m.Seat.NoEcho {
+			more = s.out.Position(s.turn, m.Policy.Lane, m.Topic.Room, m.Seat)
 		}
+	}
+	if s.seldom != nil {
+		s.seldom.untold = more
 	}
 }
 
@@ -435,7 +454,7 @@ func (s *Session) close(cause codec.Cause, reason string) {
 	s.Blame(cause)
 	if s.phase == closing && cause.Immediate() {
 		s.out.End()
-		s.cfg.Conn.Close(cause, reason)
+		s.conn().Close(cause, reason)
 	}
 	if s.phase >= closing {
 		return
@@ -443,10 +462,10 @@ func (s *Session) close(cause codec.Cause, reason string) {
 	s.phase = closing
 	s.place.close()
 	s.hello = nil
-	s.deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
+	s.rarely().deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
 	if cause.Immediate() {
 		s.out.End()
-		s.cfg.Conn.Close(cause, reason)
+		s.conn().Close(cause, reason)
 	} else {
 		s.tell()
 		s.out.Finish(cause, reason)
@@ -457,7 +476,7 @@ func (s *Session) close(cause codec.Cause, reason string) {
 // hangUp ends a session whose connection has ended. What the client said before
 // counts, and is handled first.
 func (s *Session) hangUp() {
-	if s.phase >= closing || s.mb.UserMessageCount() == 0 {
+	if s.phase >= closing || s.Mailbox().UserMessageCount() == 0 {
 		s.end()
 		return
 	}
@@ -467,10 +486,8 @@ func (s *Session) hangUp() {
 
 // leaveRooms tells every room how the session has left it.
 func (s *Session) leaveRooms(how func(*message.Membership)) {
-	for i := range s.rooms.slots {
-		if m := s.rooms.slots[i].m; m != nil {
-			how(m)
-		}
+	for m := s.rooms.first; m != nil; m = m.Next {
+		how(m)
 	}
 }
 
@@ -488,8 +505,10 @@ func (s *Session) end() {
 		s.leaveRooms((*message.Membership).Lost)
 	}
 	s.rooms = memberships{}
-	s.commands.gone()
-	s.dropTokens()
+	if s.seldom != nil {
+		s.seldom.commands.gone()
+		s.dropTokens()
+	}
 	s.out.End()
 	s.context.Self().Stop()
 }
@@ -497,7 +516,7 @@ func (s *Session) end() {
 // Stopping makes sure of it: the session was stopped from outside, or failed.
 func (s *Session) Stopping() {
 	s.end()
-	s.cfg.Conn.Close(codec.CauseInternal, "")
+	s.conn().Close(codec.CauseInternal, "")
 	s.cfg.Wheel.Clear(&s.timer)
 }
 

@@ -25,7 +25,7 @@ func (r *Reach) Set(status codec.Status) (changed bool) {
 }
 
 // Notice says that Reach has changed; callable by anyone.
-func (s *Session) Notice() { s.mb.Raise(&s.signal, noticed) }
+func (s *Session) Notice() { s.Mailbox().Raise(&s.signal, noticed) }
 
 // reached is the present state, for the welcome, which tells it.
 func (s *Session) reached() (live bool) {

@@ -33,12 +33,12 @@ type refresh struct {
 // become makes an identity the session's: its rights, and its end by a monotonic
 // clock.
 func (s *Session) become(id *auth.Identity) {
-	s.identity, s.expires, s.expiring = id, 0, 0
+	s.identity.Store(id)
+	s.expires, s.ageing = 0, false
 	if !id.Expires.IsZero() {
 		// Saturated at about 146 years, so that sums with the clock stay positive.
 		left := min(time.Until(id.Expires), 1<<62)
 		s.expires = s.cfg.Pool.Now() + int64(left+id.Leeway)
-		s.expiring = s.cfg.Pool.Now() + int64(left-expiringBefore)
 	}
 }
 
@@ -47,11 +47,11 @@ func (s *Session) token(r *codec.Token) *codec.Error {
 	if !s.cfg.Queue.Charge(int64(len(r.Token))) {
 		return errTokens
 	}
-	if s.refresh == nil {
-		s.refresh = &refresh{}
-		s.refresh.signal.Init(s.refresh)
+	if s.rarely().refresh == nil {
+		s.seldom.refresh = &refresh{}
+		s.seldom.refresh.signal.Init(s.seldom.refresh)
 	}
-	f := s.refresh
+	f := s.seldom.refresh
 	if f.waiting = append(f.waiting, r); len(f.waiting) == 1 {
 		s.verify()
 	}
@@ -59,16 +59,16 @@ func (s *Session) token(r *codec.Token) *codec.Error {
 }
 
 func (s *Session) verify() {
-	f := s.refresh
-	s.cfg.Verifier.Verify(f.waiting[0].Token, func(id *auth.Identity, err error) {
+	f := s.seldom.refresh
+	s.verifier.Verify(f.waiting[0].Token, func(id *auth.Identity, err error) {
 		f.identity, f.err = id, err
-		s.mb.Raise(&f.signal, 1)
+		s.Mailbox().Raise(&f.signal, 1)
 	})
 }
 
 // verified takes the answer to the request that is looked at.
 func (s *Session) verified() {
-	f := s.refresh
+	f := s.seldom.refresh
 	r, id := f.waiting[0], f.identity
 	f.waiting = f.waiting[1:]
 	s.cfg.Queue.Release(int64(len(r.Token)))
@@ -77,13 +77,13 @@ func (s *Session) verified() {
 		s.refuse(r, errBadToken)
 	case f.err != nil:
 		s.refuse(r, message.Unavailable(codec.ScopeNode))
-	case id.Tenant != s.cfg.Identity.Tenant || id.Subject != s.cfg.Identity.Subject:
+	case id.Tenant != s.identity.Load().Tenant || id.Subject != s.identity.Load().Subject:
 		s.refuse(r, errStranger)
 	default:
 		s.renew(r, id)
 	}
 	if len(f.waiting) == 0 {
-		s.refresh = nil
+		s.seldom.refresh = nil
 	} else {
 		s.verify()
 	}
@@ -98,16 +98,16 @@ func (s *Session) renew(r *codec.Token, id *auth.Identity) {
 }
 
 func (s *Session) renewed() *codec.TokenResult {
-	return &codec.TokenResult{Exp: expMS(s.identity), Resume: s.resumeToken()}
+	return &codec.TokenResult{Exp: expMS(s.identity.Load()), Resume: s.resumeToken()}
 }
 
 // dropTokens lets go of what waits to be looked at: the session has ended.
 func (s *Session) dropTokens() {
-	if s.refresh != nil {
-		for _, r := range s.refresh.waiting {
+	if f := s.seldom.refresh; f != nil {
+		for _, r := range f.waiting {
 			s.cfg.Queue.Release(int64(len(r.Token)))
 		}
-		s.refresh.waiting = nil
+		f.waiting = nil
 	}
 }
 
@@ -121,7 +121,7 @@ type renewal struct {
 // way. done is told once; it must not block. False: the session takes nothing more.
 // Callable by anyone.
 func (s *Session) Renew(id *auth.Identity, done func(*codec.TokenResult)) bool {
-	return s.mb.Post(backpressure.Control, mailbox.Item{Msg: &renewal{id, done}, Size: 64}).Took()
+	return s.Mailbox().Post(backpressure.Control, mailbox.Item{Msg: &renewal{id, done}, Size: 64}).Took()
 }
 
 // removed answers a renewal that the session has ended before.
@@ -144,9 +144,8 @@ func (s *Session) adopt(r *renewal) {
 // leaveForbidden ends the memberships that the credentials do not cover any more, or
 // whose kind of room is no more.
 func (s *Session) leaveForbidden() {
-	for i := range s.rooms.slots {
-		m := s.rooms.slots[i].m
-		if m != nil && (!s.mayJoin(m.Topic.Room, m.Presence) || s.cfg.Kinds.Of(m.Topic.Kind()) == nil) {
+	for m := s.rooms.first; m != nil; m = m.Next {
+		if !s.mayJoin(m.Topic.Room, m.Presence) || s.cfg.Kinds.Of(m.Topic.Kind()) == nil {
 			m.Forbid()
 		}
 	}
@@ -160,9 +159,9 @@ func (s *Session) mayJoin(room string, presence bool) bool {
 
 // resumeToken lets the client resume this session, once.
 func (s *Session) resumeToken() string {
-	c := &s.cfg
-	return c.Sealer.Seal(auth.Resume{
-		Tenant: c.Identity.Tenant, Subject: c.Identity.Subject, Session: c.ID, Generation: c.Generation,
+	who := s.identity.Load()
+	return s.cfg.Sealer.Seal(auth.Resume{
+		Tenant: who.Tenant, Subject: who.Subject, Session: s.id, Generation: s.generation,
 	}, time.Now())
 }
 
