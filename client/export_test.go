@@ -13,6 +13,22 @@ func Hurry(c *Client) {
 	c.life.backoff.random = func(n int64) int64 { return rand.Int64N(min(n, int64(5*time.Millisecond))) }
 }
 
+// Bounds tells up to how long each wait between attempts may be. The client itself
+// hardly waits. The first hundred are kept.
+func Bounds(c *Client) <-chan time.Duration {
+	bounds := make(chan time.Duration, 100)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.life.backoff.random = func(n int64) int64 {
+		select {
+		case bounds <- time.Duration(n - 1):
+		default:
+		}
+		return int64(time.Millisecond)
+	}
+	return bounds
+}
+
 // Waits waits until n requests wait for a connection.
 func Waits(t testing.TB, c *Client, n int) {
 	t.Helper()

@@ -60,3 +60,18 @@ func next[I client.Item](t testing.TB, s *client.Subscription) I {
 	}
 	return i
 }
+
+// closedFor waits until the client is closed for good, and returns why.
+func closedFor(t testing.TB, c *client.Client) error {
+	t.Helper()
+	for {
+		if s := c.Status(); s.State == client.Closed {
+			return s.Err
+		}
+		select {
+		case <-soon(t).Done():
+			t.Fatalf("not closed: %+v", c.Status())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
