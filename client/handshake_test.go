@@ -1,9 +1,11 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +37,12 @@ func TestB152_HalfOpenHandshakes(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
+				if half.answer == "" {
+					continue
+				}
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+					t.Fatal(err)
+				}
 				if _, err := conn.Write([]byte(half.answer)); err != nil {
 					t.Fatal(err)
 				}
