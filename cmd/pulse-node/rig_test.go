@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"flag"
 	"io"
 	"math/big"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +30,11 @@ const asProcess = "RUN_AS_NODE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(asProcess) {
 	case "":
+		// Tests that run beside each other wait more than they work.
+		flag.Parse()
+		if err := flag.Set("test.parallel", "12"); err != nil {
+			panic(err)
+		}
 	case "loaded":
 		asMain(loadedNode)
 	default:
@@ -93,16 +100,12 @@ func launch(t *testing.T, environ []string, args ...string) *running {
 		close(lines)
 	}()
 	n := &running{lines: lines, logs: logs}
-	ended := false
-	n.end = func() int {
+	n.end = sync.OnceValue(func() int {
 		cancel()
-		ended = true
 		return <-code
-	}
+	})
 	t.Cleanup(func() {
-		if !ended {
-			n.end()
-		}
+		n.end()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	m := listening.FindStringSubmatch(n.line(t))
