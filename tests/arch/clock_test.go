@@ -21,6 +21,7 @@ var told = map[string]string{
 	"actors/session/token.go": "exp_ms",
 	"actors/session/hello.go": "now_ms",
 	"engine/health.go":        "since_ms",
+	"engine/renewals.go":      "when credentials end, told to another node",
 	"engine/engine.go":        "where a node's generations begin",
 }
 
