@@ -24,7 +24,7 @@ type site interface {
 // A history is short in rooms of one kind, and longer than a run in the others.
 const (
 	longKept  = 50_000
-	shortKept = 64
+	shortKept = 8
 	// missing is how long sentinels wait for a primary before they let another take over.
 	missing = 1500 * time.Millisecond
 	// healing is how long a deployment may take to be whole again after a fault.
@@ -145,13 +145,16 @@ func (l *lab) deck() []fault {
 			l.await("a failover", func() bool { return l.redis.Leader() != old })
 			old.Restart()
 		}},
-		{"kill", false, func() { // a node dies, and another is started
+		{"kill", false, func() { // a node dies while the server has what it asked for; another is started
 			l.mu.Lock()
 			i := l.next % len(l.nodes)
 			n := l.nodes[i]
 			l.mu.Unlock()
+			s := l.redis.Leader()
+			s.Pause()
+			pause(missing / 5)
 			n.Kill()
-			pause(500 * time.Millisecond)
+			s.Resume()
 			n = l.deployment.Start()
 			l.mu.Lock()
 			l.nodes[i] = n

@@ -21,6 +21,7 @@ func sentinels(g *server.Sentinels) func(*redis.Config) {
 
 // https://github.com/redis/go-redis/issues/583 https://github.com/centrifugal/centrifugo/issues/1201
 func TestB060_ASentinelFailoverWhileTheOldPrimaryLives(t *testing.T) {
+	t.Parallel()
 	g := server.StartSentinels(t, 500*time.Millisecond)
 	a, b := node(t, "", sentinels(g)), node(t, "", sentinels(g))
 	f := follow(t, b, room)
@@ -47,6 +48,7 @@ func TestB060_ASentinelFailoverWhileTheOldPrimaryLives(t *testing.T) {
 }
 
 func TestASentinelFailoverAfterThePrimaryDied(t *testing.T) {
+	t.Parallel()
 	g := server.StartSentinels(t, 500*time.Millisecond)
 	a, b := node(t, "", sentinels(g)), node(t, "", sentinels(g))
 	f := follow(t, b, room)
@@ -76,6 +78,7 @@ func topicsOf(n int) []codec.Topic {
 
 // https://github.com/redis/go-redis/issues/3133 https://github.com/redis/go-redis/issues/3806
 func TestB073_B074_SubscriptionsOfAllPartsOfACluster(t *testing.T) {
+	t.Parallel()
 	g := server.StartCluster(t, false)
 	a, b := node(t, "", clustered(g)), node(t, "", clustered(g))
 	topics := topicsOf(30)
@@ -106,6 +109,7 @@ func TestB073_B074_SubscriptionsOfAllPartsOfACluster(t *testing.T) {
 
 // https://github.com/redis/go-redis/issues/950
 func TestB075_APrimaryOfAClusterDies(t *testing.T) {
+	t.Parallel()
 	g := server.StartCluster(t, true)
 	a, b := node(t, "", clustered(g)), node(t, "", clustered(g))
 	topics := topicsOf(12)
@@ -128,6 +132,7 @@ func TestB075_APrimaryOfAClusterDies(t *testing.T) {
 
 // https://github.com/redis/node-redis/issues/3311
 func TestB076_ASlotIsMovedUnderLoad(t *testing.T) {
+	t.Parallel()
 	g := server.StartCluster(t, false)
 	a, b := node(t, "", clustered(g)), node(t, "", clustered(g))
 	f := follow(t, b, room)
@@ -173,9 +178,10 @@ func TestB076_ASlotIsMovedUnderLoad(t *testing.T) {
 
 // The suite of brokers holds in a cluster too.
 func TestConformanceInACluster(t *testing.T) {
+	t.Parallel()
 	g := server.StartCluster(t, false)
 	bridgetest.TestHostile(t, func(t *testing.T, o bridgetest.Options) bridge.Broker {
-		o.Clock.Real(25 * time.Millisecond)
+		o.Clock.Real(50 * time.Millisecond) // a cluster shares the machine with other tests
 		prefix := fmt.Sprintf("t%d:", made.Add(1))
 		return node(t, "", clustered(g), func(c *redis.Config) { c.KeyPrefix, c.ChannelPrefix = prefix, prefix })
 	})

@@ -101,6 +101,7 @@ func (c *crowd) becomes(t *testing.T, subjects ...string) {
 // Members of two nodes see each other; a server that is killed and comes back empty
 // makes nobody leave.
 func TestMembersOfTwoEnginesOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	a, b := sharing(t, s.Address()), sharing(t, s.Address())
 	ann, bob := enter(t, dial(t, a, "ann")), enter(t, dial(t, b, "bob"))
@@ -121,6 +122,7 @@ func TestMembersOfTwoEnginesOutliveTheServer(t *testing.T) {
 // A client whose node goes away goes on with its session on another, as the only one
 // that holds it, and nobody sees it leave.
 func TestSessionGoesOnAtAnotherEngine(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	a, b := sharing(t, s.Address()), sharing(t, s.Address())
 	way := server.NewProxy(t, strings.TrimPrefix(a.url, "ws://"))

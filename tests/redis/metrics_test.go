@@ -141,6 +141,7 @@ func TestSuccessfulPublishEmitsPublishesTotalAndPublishDurationMs(t *testing.T) 
 
 // Each of the bridge's own figures moves with what it is of, and an outage is one.
 func TestFaultsMoveTheirOwnFigures(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	p := server.NewProxy(t, s.Address())
 	short := func(c *engine.Config) {

@@ -109,6 +109,7 @@ func (m *member) presence(p *client.Presence) {
 // is counted over both, and whose node is killed goes on at the other with its
 // session, without a gap.
 func TestTwoNodesAreOneDeployment(t *testing.T) {
+	t.Parallel()
 	redis := server.Start(t)
 	d := deploy(t, redis.Address())
 	a, b := d.Start(), d.Start()

@@ -15,6 +15,7 @@ import (
 // The scenario of the specification: publishes go on through a short bounce, and the
 // outage is counted once.
 func TestShortRedisBounceRecoversTransparentlyAndCounterIncrements(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	a, b := node(t, s.Address()), node(t, s.Address())
 	f := follow(t, b, room)
@@ -40,6 +41,7 @@ func TestShortRedisBounceRecoversTransparentlyAndCounterIncrements(t *testing.T)
 
 // A node starts though there is no server, says so, and comes good by itself.
 func TestStartsWithoutAServer(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	s.Stop()
 	b := start(t, s.Address(), func(c *redis.Config) { c.Outage.Wait = time.Second })
@@ -67,6 +69,7 @@ func TestStartsWithoutAServer(t *testing.T) {
 
 // What waits is bounded, by tenant and in all, and fails after its time.
 func TestOutageQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	b := node(t, s.Address(), func(c *redis.Config) { c.Outage = redis.OutageQueue{Items: 8, Bytes: 1 << 20, Wait: time.Second} })
 	s.Pause()
@@ -94,6 +97,7 @@ func TestOutageQueueIsBounded(t *testing.T) {
 
 // https://github.com/redis/ioredis/issues/85
 func TestB062_SubscriptionsComeBackAfterAttemptsThatFailed(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t, "--appendonly", "yes")
 	p := server.NewProxy(t, s.Address())
 	a, b := node(t, s.Address()), node(t, p.Address())
@@ -123,6 +127,7 @@ func TestB062_SubscriptionsComeBackAfterAttemptsThatFailed(t *testing.T) {
 
 // https://github.com/redis/go-redis/issues/1070 https://github.com/redis/redis/issues/3559
 func TestB063_WhatWasPublishedWhileTheLinkWasCutComesBeforeWhatFollows(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
 	a, b := node(t, s.Address()), node(t, p.Address())
@@ -142,6 +147,7 @@ func TestB063_WhatWasPublishedWhileTheLinkWasCutComesBeforeWhatFollows(t *testin
 // https://github.com/phoenixframework/phoenix_pubsub_redis/issues/26
 // https://github.com/redis/go-redis/issues/379
 func TestB052_B053_OneDeliveryANodeHoweverOftenItWasCut(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
 	nodes := []*redis.Bridge{node(t, p.Address()), node(t, p.Address()), node(t, p.Address())}
@@ -186,6 +192,7 @@ func flag(b bool) int {
 
 // https://github.com/redis/go-redis/issues/2339
 func TestB054_AReplyThatIsLostLeavesOneEntryAndOneDelivery(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
 	b := node(t, p.Address())
@@ -212,6 +219,7 @@ func TestB054_AReplyThatIsLostLeavesOneEntryAndOneDelivery(t *testing.T) {
 
 // https://github.com/redis/go-redis/issues/879
 func TestB072_AFrozenServerIsNoticedAndDeliveryGoesOn(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	a, b := node(t, s.Address()), node(t, s.Address())
 	f := follow(t, b, room)
@@ -230,6 +238,7 @@ func TestB072_AFrozenServerIsNoticedAndDeliveryGoesOn(t *testing.T) {
 
 // A link that stands and brings nothing is found out by what the node itself publishes.
 func TestALinkThatBringsNothingIsReplaced(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
 	a, b := node(t, s.Address()), node(t, p.Address())
@@ -252,6 +261,7 @@ func TestALinkThatBringsNothingIsReplaced(t *testing.T) {
 
 // https://github.com/StackExchange/StackExchange.Redis/issues/517
 func TestB061_ASecondCutInTheMiddleOfSubscribingAnew(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
 	a, b := node(t, s.Address()), node(t, p.Address())

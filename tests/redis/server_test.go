@@ -17,6 +17,7 @@ import (
 
 // https://github.com/redis/redis/issues/3893
 func TestB067_ASubscriberThatTheServerKillsForItsBuffer(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t, "--client-output-buffer-limit", "pubsub 256kb 64kb 1")
 	p := server.NewProxy(t, s.Address())
 	a, b := node(t, s.Address()), node(t, p.Address())
@@ -65,6 +66,7 @@ func noise(n int) string {
 
 // Redis's own limits: what may evict is told, what has no memory left refuses.
 func TestAServerThatMayEvictIsDegradedAndOneWithoutMemoryRefuses(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	b := start(t, s.Address())
 	until(t, b, bridge.Degraded)
@@ -121,6 +123,7 @@ func TestB058_ShortChannelsAreConfirmed(t *testing.T) {
 
 // https://github.com/centrifugal/centrifugo/issues/1120
 func TestB046_ComparingQuietRoomsDisturbsNobody(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	b := node(t, s.Address(), func(c *redis.Config) { c.Check = 100 * time.Millisecond })
 	untouched := codec.Topic{Tenant: "acme", Room: "chat:untouched"}
