@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,43 +14,110 @@ import (
 	"github.com/yaza-dev/pulse/tests/redis/server"
 )
 
-const inFlight = 128
+const (
+	inFlight = 128
+	slice    = 32 * inFlight // events of one side, then it is the other's turn
+)
 
-// BenchmarkPublish keeps 128 publications in flight, beside what a driver does when a
-// plain script takes one event a call, in pipelines of 128.
+// BenchmarkPublish keeps 128 publications in flight, in turns with what a driver does when
+// a plain script takes one event a call, in pipelines of 128, for as many rooms: x-plain is
+// the median of how many times as fast the bridge was, server-x-plain what the server
+// needed for an event beside what it needed for the plain script.
 func BenchmarkPublish(b *testing.B) {
 	s := server.Start(b)
-	b.Run("reference", func(b *testing.B) { plainScripts(b, s) })
 	for _, rooms := range []int{1, 16, 128} {
-		b.Run(fmt.Sprintf("bridge/%d rooms", rooms), func(b *testing.B) {
-			broker := open(b, s.Address())
-			topics := make([]codec.Topic, rooms)
-			events := make([]*codec.Event, rooms)
-			for i := range topics {
-				topics[i] = codec.Topic{Tenant: "acme", Room: fmt.Sprintf("chat:%d", i)}
-				events[i] = benchEvent(topics[i])
+		b.Run(fmt.Sprintf("%d rooms", rooms), func(b *testing.B) {
+			broker, driver := newBenchBroker(b, s, rooms), newBenchDriver(b, s, rooms)
+			both := versus{b: b, s: s}
+			for range 512 * rooms / slice { // so that buffers are full
+				broker.publish(slice)
+				driver.publish(slice)
 			}
-			r := bridge.Retention{Events: 256, Age: 5 * time.Minute, Bytes: 1 << 20}
-			slots := make(chan struct{}, inFlight)
 			b.ReportAllocs()
 			b.ResetTimer()
-			began := cpu(b, s)
-			for i := range b.N {
-				slots <- struct{}{}
-				n := i % rooms
-				broker.Publish(topics[n], r, []bridge.Publication{{Event: events[n], Buffered: true}}, func(p []bridge.Published) {
-					if p[0].Err != nil {
-						b.Error(p[0].Err)
-					}
-					<-slots
-				})
+			for left := b.N; left > 0; left -= slice {
+				n := min(left, slice)
+				both.turn(n, broker.publish, driver.publish)
 			}
-			for range inFlight {
-				slots <- struct{}{}
-			}
-			report(b, s, began)
+			both.report()
 		})
 	}
+}
+
+// versus takes turns with two sides.
+type versus struct {
+	b *testing.B
+	s *server.Server
+
+	events    int
+	took, cpu [2]time.Duration
+	ratios    []float64 // of each turn
+}
+
+func (v *versus) turn(n int, ours, theirs func(n int)) {
+	var took [2]time.Duration
+	for i, side := range []func(int){ours, theirs} {
+		if i == 1 {
+			v.b.StopTimer()
+		}
+		used, began := cpu(v.b, v.s), time.Now()
+		side(n)
+		took[i] = time.Since(began)
+		v.took[i] += took[i]
+		v.cpu[i] += cpu(v.b, v.s) - used
+	}
+	v.b.StartTimer()
+	v.events += n
+	v.ratios = append(v.ratios, took[1].Seconds()/took[0].Seconds())
+}
+
+func (v *versus) report() {
+	slices.Sort(v.ratios)
+	v.b.ReportMetric(float64(v.events)/v.took[0].Seconds(), "events/s")
+	v.b.ReportMetric(v.ratios[len(v.ratios)/2], "x-plain")
+	v.b.ReportMetric(float64(v.cpu[0].Microseconds())/float64(v.events), "server-µs/event")
+	v.b.ReportMetric(v.cpu[0].Seconds()/v.cpu[1].Seconds(), "server-x-plain")
+}
+
+// benchBroker publishes through a bridge, to some rooms in turn.
+type benchBroker struct {
+	b      *testing.B
+	broker bridge.Broker
+	events []*codec.Event
+	slots  chan struct{}
+	next   int
+}
+
+var benchRetention = bridge.Retention{Events: 256, Age: 5 * time.Minute, Bytes: 1 << 20}
+
+func newBenchBroker(b *testing.B, s *server.Server, rooms int) *benchBroker {
+	p := &benchBroker{b: b, broker: open(b, s.Address()), slots: make(chan struct{}, inFlight)}
+	for i := range rooms {
+		p.events = append(p.events, benchEvent(codec.Topic{Tenant: "acme", Room: fmt.Sprintf("chat:%d", i)}))
+	}
+	return p
+}
+
+func (p *benchBroker) publish(n int) {
+	for range n {
+		p.slots <- struct{}{}
+		e := p.events[p.next%len(p.events)]
+		p.next++
+		p.broker.Publish(e.Topic, benchRetention, []bridge.Publication{{Event: e, Buffered: true}}, p.done)
+	}
+	for range inFlight {
+		p.slots <- struct{}{}
+	}
+	for range inFlight {
+		<-p.slots
+	}
+}
+
+func (p *benchBroker) done(results []bridge.Published) {
+	if results[0].Err != nil {
+		p.b.Error(results[0].Err)
+	}
+	<-p.slots
 }
 
 func benchEvent(topic codec.Topic) *codec.Event {
@@ -68,27 +136,40 @@ redis.call('EXPIRE', KEYS[2], 300)
 redis.call('PUBLISH', KEYS[3], ARGV[1])
 return id`)
 
-func plainScripts(b *testing.B, s *server.Server) {
-	client := goredis.NewClient(&goredis.Options{Addr: s.Address(), Protocol: 2})
-	defer func() { _ = client.Close() }() // the server is the test's
-	ctx := b.Context()
-	if err := plain.Load(ctx, client).Err(); err != nil {
+// benchDriver is the reference.
+type benchDriver struct {
+	b      *testing.B
+	client *goredis.Client
+	keys   [][]string
+	next   int
+}
+
+func newBenchDriver(b *testing.B, s *server.Server, rooms int) *benchDriver {
+	d := &benchDriver{b: b, client: goredis.NewClient(&goredis.Options{Addr: s.Address(), Protocol: 2})}
+	b.Cleanup(func() { _ = d.client.Close() }) // the server is the test's
+	if err := plain.Load(b.Context(), d.client).Err(); err != nil {
 		b.Fatal(err)
 	}
-	payload := strings.Repeat("x", 220)
-	b.ReportAllocs()
-	b.ResetTimer()
-	began := cpu(b, s)
-	for done := 0; done < b.N; done += inFlight {
-		pipe := client.Pipeline()
-		for range min(inFlight, b.N-done) {
-			plain.EvalSha(ctx, pipe, []string{"plain:id", "plain:buffer", "plain:channel"}, payload)
+	for i := range rooms {
+		d.keys = append(d.keys, []string{fmt.Sprintf("plain:id:%d", i), fmt.Sprintf("plain:buffer:%d", i), fmt.Sprintf("plain:channel:%d", i)})
+	}
+	return d
+}
+
+var plainPayload = strings.Repeat("x", 220) // as long as what the bridge sends
+
+func (d *benchDriver) publish(n int) {
+	ctx := d.b.Context()
+	for done := 0; done < n; done += inFlight {
+		pipe := d.client.Pipeline()
+		for range min(inFlight, n-done) {
+			plain.EvalSha(ctx, pipe, d.keys[d.next%len(d.keys)], plainPayload)
+			d.next++
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			b.Fatal(err)
+			d.b.Fatal(err)
 		}
 	}
-	report(b, s, began)
 }
 
 // cpu is what the server has used so far.
@@ -104,9 +185,4 @@ func cpu(b *testing.B, s *server.Server) (total time.Duration) {
 		}
 	}
 	return total
-}
-
-func report(b *testing.B, s *server.Server, began time.Duration) {
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
-	b.ReportMetric(float64((cpu(b, s)-began).Microseconds())/float64(b.N), "server-µs/event")
 }

@@ -73,7 +73,7 @@ func New(config Config) (*Bridge, error) {
 	b.condition.Set(b.machine.health)
 	b.attempts.init(b)
 	b.caller = newCaller(b.ctx, b.client, config.Outage)
-	b.caller.build = b.buildPublish
+	b.caller.build, b.caller.lead = b.buildPublish, b.lead
 	b.texts.New = func() any { return b.newTexts() }
 	b.caller.ailing = func(f fault) {
 		if f == elsewhere || f == notHere {

@@ -1,7 +1,9 @@
 package redis
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,22 +16,29 @@ import (
 // call is one command, made so that it may be repeated.
 type call struct {
 	script *script // nil: a plain command, in args
-	// head, if it is set, are arguments before args of a script that does several
-	// calls at once, each with its keys and args, and answers with a list. After it
-	// comes whether one of them may have been done before.
-	head    []any
-	company company
+	// company, if it is set, tells with which others this can be one call of the script,
+	// which does each by its keys and args, and answers with a list.
+	company *company
 	keys    []string
 	args    []any
 	// done gets the server's reply. It only posts.
 	done func(reply any, err error)
 }
 
-// company is what calls with heads must have in common to go together; then their heads
-// mean the same.
+// company is what calls have in common that go together.
 type company struct {
 	slot      string // the cluster's tag
 	retention bridge.Retention
+}
+
+// compare is any order that brings together what can go together; nil comes first.
+func (c *company) compare(other *company) int {
+	if c == nil || other == nil {
+		return cmp.Compare(flag(c != nil), flag(other != nil))
+	}
+	a, b := &c.retention, &other.retention
+	return cmp.Or(cmp.Compare(c.slot, other.slot), cmp.Compare(a.Events, b.Events), cmp.Compare(a.Age, b.Age),
+		cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.DedupWindow, b.DedupWindow))
 }
 
 const (
@@ -52,7 +61,10 @@ type caller struct {
 	client goredis.UniversalClient
 	wait   time.Duration        // of ops that are repeated; 0: none are
 	build  func(b *batch) *call // makes a batch of publications a call, or answers it
-	ailing func(f fault)        // told of every pipeline's worst, outside mu
+	// lead are arguments before those of calls in company; after them comes whether one
+	// of the calls may have been done before.
+	lead   func(c company) []any
+	ailing func(f fault) // told of every pipeline's worst, outside mu
 	ctx    context.Context
 
 	running sync.WaitGroup
@@ -67,6 +79,8 @@ type caller struct {
 	trying bool // one pipeline is finding out whether something does
 	until  time.Time
 	retry  supervision.Backoff
+	idle   int      // goroutines that wait
+	handed *answers // for one of them, while who has them sends what was waiting
 }
 
 func newCaller(ctx context.Context, client goredis.UniversalClient, most OutageQueue) *caller {
@@ -99,12 +113,15 @@ func (c *caller) put(tenant, strand string, o *op) {
 	default:
 		err = c.line.put(tenant, strand, o)
 	}
+	wake := c.line.ready.Len() > 0
 	c.mu.Unlock()
 	if err != nil {
 		o.fail(err)
 		return
 	}
-	c.ready.Signal()
+	if wake { // else its strand has a batch under way
+		c.ready.Signal()
+	}
 }
 
 // waiting is how much is in line or under way.
@@ -116,20 +133,30 @@ func (c *caller) waiting() int {
 
 func (c *caller) run() {
 	for {
-		taken, trial := c.take()
-		if taken == nil {
+		taken, trial, handed := c.take()
+		switch {
+		case handed != nil:
+			handed.tell()
+		case taken == nil:
 			return
+		default:
+			c.send(taken, trial)
 		}
-		c.send(taken, trial)
 	}
 }
 
-// take waits for something to do. nil: closed.
-func (c *caller) take() (taken []*batch, trial bool) {
+// take waits for something to do: batches to be sent, or answers to be told. Neither:
+// closed.
+func (c *caller) take() (taken []*batch, trial bool, handed *answers) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.closed {
+	for {
 		switch {
+		case c.handed != nil:
+			handed, c.handed = c.handed, nil
+			return nil, false, handed
+		case c.closed:
+			return nil, false, nil
 		case !c.sick:
 			taken = c.line.take(1 << 20)
 		case !c.trying && !time.Now().Before(c.until):
@@ -137,11 +164,12 @@ func (c *caller) take() (taken []*batch, trial bool) {
 			c.trying = len(taken) > 0
 		}
 		if len(taken) > 0 {
-			return taken, trial
+			return taken, trial, nil
 		}
+		c.idle++
 		c.ready.Wait()
+		c.idle--
 	}
-	return nil, false
 }
 
 // send makes one pipeline of what was taken and hands the replies out.
@@ -163,6 +191,7 @@ func (c *caller) send(taken []*batch, trial bool) {
 	for i := range all {
 		all[i] = i
 	}
+	slices.SortStableFunc(all, func(a, b int) int { return sent[a].call.company.compare(sent[b].call.company) })
 	if len(sent) > 0 {
 		unknown, together := c.pipeline(sent, all, outcomes, byName)
 		if len(unknown) > 0 {
@@ -213,7 +242,7 @@ func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, how ma
 				unknown = append(unknown, i)
 			case f == refusedFault && len(members) > 1:
 				together = append(together, i)
-			case f == noFault && sent[i].call.head != nil && n < len(list):
+			case f == noFault && sent[i].call.company != nil && n < len(list):
 				outcomes[i].reply = list[n]
 			}
 		}
@@ -224,14 +253,14 @@ func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, how ma
 // group is how many of the first of which are sent as one call.
 func group(sent []*batch, which []int) int {
 	first := sent[which[0]]
-	if first.call.head == nil {
+	if first.call.company == nil {
 		return 1
 	}
 	n, events, bytes := 1, first.events, first.bytes
 	for ; n < len(which); n++ {
 		b := sent[which[n]]
 		events, bytes = events+b.events, bytes+b.bytes
-		if b.call.script != first.call.script || b.call.company != first.call.company || events > callEvents || bytes > callBytes {
+		if b.call.company == nil || *b.call.company != *first.call.company || events > callEvents || bytes > callBytes {
 			break
 		}
 	}
@@ -241,13 +270,14 @@ func group(sent []*batch, which []int) int {
 func (c *caller) command(pipe goredis.Pipeliner, sent []*batch, members []int, how manner) *goredis.Cmd {
 	k := sent[members[0]].call
 	keys, args := k.keys, k.args
-	if k.head != nil {
+	if k.company != nil {
 		again, more := how == alone, 0
 		for _, i := range members {
 			again = again || sent[i].tried
 			more += len(sent[i].call.args)
 		}
-		args = append(append(make([]any, 0, len(k.head)+1+more), k.head...), flag(again))
+		lead := c.lead(*k.company)
+		args = append(append(make([]any, 0, len(lead)+1+more), lead...), flag(again))
 		keys = make([]string, 0, len(keys)*len(members))
 		for _, i := range members {
 			keys, args = append(keys, sent[i].call.keys...), append(args, sent[i].call.args...)
@@ -275,7 +305,7 @@ type outcome struct {
 	fault fault
 }
 
-// finish takes the replies in, and calls back.
+// finish takes the replies in, and has them told: what is to be sent goes first.
 func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, trial bool) {
 	worst, through := noFault, len(sent) == 0
 	c.mu.Lock()
@@ -311,16 +341,33 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 		c.sick = false
 		c.retry.Reset()
 	}
+	told := &answers{sent, outcomes}
+	if c.idle > 0 && c.handed == nil && !c.sick && c.line.ready.Len() > 0 {
+		c.handed, told = told, nil
+	}
 	c.mu.Unlock()
 	c.ready.Broadcast()
 	if len(sent) > 0 {
 		c.ailing(worst)
 	}
-	for i, b := range sent {
+	if told != nil {
+		told.tell()
+	}
+}
+
+// answers are what has come of batches; nil: it is to be sent again.
+type answers struct {
+	sent     []*batch
+	outcomes []outcome
+}
+
+// tell calls back.
+func (a *answers) tell() {
+	for i, b := range a.sent {
 		if b == nil {
 			continue
 		}
-		switch o := &outcomes[i]; {
+		switch o := &a.outcomes[i]; {
 		case o.fault == noFault:
 			b.call.done(o.reply, nil)
 		case o.fault == outOfMemory:

@@ -89,7 +89,7 @@ func (t *topic) compare(page bridge.Page, err *codec.Error, links int) {
 		}
 	case t.whole:
 		// What was published just now may be on its way.
-		t.listener.bridge.learn(t.name, page.Head)
+		t.listener.learn(t.name, page.Head)
 	default:
 		lost := beyond(page.Head, t.delivered)
 		if !lost {

@@ -22,8 +22,7 @@ func beyond(known, delivered codec.Position) bool {
 
 // learn notes that a topic has got as far as p. What is not brought in time
 // afterwards is missing.
-func (b *Bridge) learn(name codec.Topic, p codec.Position) {
-	l := b.listenerOf(b.names.room(name))
+func (l *listener) learn(name codec.Topic, p codec.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.heads[name]
@@ -45,8 +44,7 @@ func (l *listener) suspect(h *head) {
 
 // claim is the highest position that this node has seen of a topic in which it has
 // interest: a server that has less has lost something.
-func (b *Bridge) claim(name codec.Topic) codec.Position {
-	l := b.listenerOf(b.names.room(name))
+func (l *listener) claim(name codec.Topic) codec.Position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if h := l.heads[name]; h != nil {

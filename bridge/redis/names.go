@@ -25,6 +25,15 @@ type names struct {
 func (n names) name(prefix, word, owner, rest string) string {
 	var b strings.Builder
 	b.Grow(len(prefix) + len(word) + len(owner) + len(rest) + 12)
+	n.write(&b, prefix, word, owner)
+	if rest != "" {
+		b.WriteString(":")
+		b.WriteString(rest)
+	}
+	return b.String()
+}
+
+func (n names) write(b *strings.Builder, prefix, word, owner string) {
 	b.WriteString(prefix)
 	b.WriteString(word)
 	if n.cluster {
@@ -34,11 +43,6 @@ func (n names) name(prefix, word, owner, rest string) string {
 	}
 	b.WriteString(":")
 	b.WriteString(owner)
-	if rest != "" {
-		b.WriteString(":")
-		b.WriteString(rest)
-	}
-	return b.String()
 }
 
 // tag is that of what lies with owner; without a cluster there is none.
@@ -52,11 +56,20 @@ func (n names) tag(owner string) string {
 func (n names) buffer(t codec.Topic) string { return n.name(n.key, "buffer", t.String(), "") }
 func (n names) meta(t codec.Topic) string   { return n.name(n.key, "meta", t.String(), "") }
 
-// place is where a topic is.
-type place struct{ channel, buffer, meta string }
+// place is where a topic is: its channel, its keys, and the tag that they share.
+type place struct{ channel, buffer, meta, tag string }
 
 func (n names) placeOf(t codec.Topic) place {
-	return place{n.room(t), n.buffer(t), n.meta(t)}
+	owner := t.String()
+	var b strings.Builder
+	b.Grow(2*len(n.key) + len(n.channel) + 3*(len(owner)+12))
+	n.write(&b, n.channel, "room", owner)
+	channel := b.Len()
+	n.write(&b, n.key, "buffer", owner)
+	buffer := b.Len()
+	n.write(&b, n.key, "meta", owner)
+	all := b.String()
+	return place{all[:channel], all[channel:buffer], all[buffer:], n.tag(owner)}
 }
 
 func (n names) dedup(t codec.Topic, d digest) string {

@@ -25,6 +25,7 @@ var (
 // callEvents.
 type publish struct {
 	topic     codec.Topic
+	at        place
 	retention bridge.Retention
 	plain     bool // nothing is kept or remembered: no script, and never twice
 	batch     []bridge.Publication
@@ -97,7 +98,7 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 		done(nil)
 		return
 	}
-	p := &publish{topic: topic, retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), texts: make([]text, len(batch)), done: done}
+	p := &publish{topic: topic, at: b.names.placeOf(topic), retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), texts: make([]text, len(batch)), done: done}
 	size := int64(0)
 	full := !b.budget.admits(topic.Tenant)
 	w := b.texts.Get().(*texts)
@@ -110,7 +111,7 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 		}
 	}
 	b.texts.Put(w)
-	b.caller.put(topic.Tenant, b.names.room(topic), &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
+	b.caller.put(topic.Tenant, p.at.channel, &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
 }
 
 // text makes it; full: the tenant may have no more kept.
@@ -141,10 +142,14 @@ func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention, ful
 type publishing struct {
 	bridge  *Bridge
 	topic   codec.Topic
+	at      place
 	ops     []*op
 	results [][]bridge.Published // of each op
 	sent    []sentPublication
-	token   string // of the batch
+
+	// arguments of the script
+	token, reached, letters, sizes string
+	claim                          codec.Position
 }
 
 type sentPublication struct {
@@ -158,7 +163,7 @@ type sentPublication struct {
 // answered.
 func (b *Bridge) buildPublish(batch *batch) *call {
 	first := batch.ops[0].publish
-	p := &publishing{bridge: b, topic: first.topic, ops: batch.ops, results: make([][]bridge.Published, len(batch.ops))}
+	p := &publishing{bridge: b, topic: first.topic, at: first.at, ops: batch.ops, results: make([][]bridge.Published, len(batch.ops)), sent: make([]sentPublication, 0, batch.events)}
 	var k *call
 	if first.plain {
 		k = p.message()
@@ -207,7 +212,7 @@ func (p *publishing) message() *call {
 	})
 	b := p.bridge
 	return &call{
-		args: []any{b.publishWord(), b.names.room(p.topic), passingMessage(b.config.Node, lines)},
+		args: []any{b.publishWord(), p.at.channel, passingMessage(b.config.Node, lines)},
 		done: func(any, error) { p.answer() },
 	}
 }
@@ -216,10 +221,9 @@ func (p *publishing) message() *call {
 func (p *publishing) script(r bridge.Retention) *call {
 	b := p.bridge
 	now := time.Now()
-	at := b.names.placeOf(p.topic)
-	claim := b.claim(p.topic)
-	p.token = decimal(b.tokens.Add(1))
-	keys := []string{at.buffer, at.meta}
+	p.claim = b.listenerOf(p.at.channel).claim(p.topic)
+	p.token, p.reached = decimal(b.tokens.Add(1)), decimal(p.claim.Offset)
+	keys := []string{p.at.buffer, p.at.meta}
 	var numbers map[string]int // of dedup keys
 	var marks []string         // of publications with one
 	p.each(func(op, i int, pub *bridge.Publication, result *bridge.Published) {
@@ -256,9 +260,10 @@ func (p *publishing) script(r bridge.Retention) *call {
 		}
 		p.sent = append(p.sent, sentPublication{op, i, verdict, pub.Event.EID, refusal})
 	})
-	letters, sizes := p.verdicts()
+	p.letters, p.sizes = p.verdicts()
+	// Pointers, since a string in an interface is a piece of memory more.
 	args := make([]any, 0, 7+len(p.sent)+len(marks))
-	args = append(args, p.token, at.channel, claim.Epoch, decimal(claim.Offset), len(keys)-2, letters, sizes)
+	args = append(args, &p.token, &p.at.channel, &p.claim.Epoch, &p.reached, len(keys)-2, &p.letters, &p.sizes)
 	for i, s := range p.sent {
 		args = append(args, &p.ops[s.op].publish.texts[s.at].text)
 		if i < len(marks) {
@@ -267,12 +272,14 @@ func (p *publishing) script(r bridge.Retention) *call {
 			args = append(args, "")
 		}
 	}
-	return &call{
-		script: &publishScript, keys: keys, args: args, done: p.published,
-		head: []any{
-			b.config.Node, b.publishWord(), freshEpoch(), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),
-		},
-		company: company{slot: b.names.tag(p.topic.String()), retention: r},
+	return &call{script: &publishScript, company: &company{p.at.tag, r}, keys: keys, args: args, done: p.published}
+}
+
+// lead are the first arguments of calls of the publish script.
+func (b *Bridge) lead(c company) []any {
+	r := c.retention
+	return []any{
+		b.config.Node, b.publishWord(), freshEpoch(), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),
 	}
 }
 
@@ -342,7 +349,7 @@ func (p *publishing) published(reply any, err error) {
 	if kept > 0 {
 		next.Offset--
 		p.bridge.budget.added(p.topic, p.ops[0].publish.retention, next.Offset, int(kept), bytes, sizes, time.Now())
-		p.bridge.learn(p.topic, next)
+		p.bridge.listenerOf(p.at.channel).learn(p.topic, next)
 	}
 	p.answer()
 }
@@ -360,7 +367,8 @@ func publishReply(reply any, err error, token string, sent int) (letters string,
 		}
 		text, repeats = list[0], list[1:]
 	}
-	got, rest, _ := strings.Cut(text, " ")
+	_, rest, _ := strings.Cut(text, " ") // when it was
+	got, rest, _ := strings.Cut(rest, " ")
 	epoch, rest, _ := strings.Cut(rest, " ")
 	offset, letters, _ := strings.Cut(rest, " ")
 	if got != token || len(letters) != sent && len(letters) != 1 || strings.Count(letters, "d") != len(repeats) {

@@ -21,7 +21,7 @@ const (
 func (b *Bridge) Read(topic codec.Topic, req bridge.ReadRequest, done func(bridge.Page, *codec.Error)) {
 	b.read(topic, req, req.HasSince, func(page bridge.Page, err *codec.Error) {
 		if err == nil {
-			b.learn(topic, page.Head)
+			b.listenerOf(b.names.room(topic)).learn(topic, page.Head)
 		}
 		done(page, err)
 	})
@@ -32,10 +32,11 @@ func (b *Bridge) read(topic codec.Topic, req bridge.ReadRequest, joins bool, don
 	if req.Bytes < 1 || req.Bytes > pageBytes {
 		req.Bytes = pageBytes
 	}
-	claim := b.claim(topic)
+	at := b.names.placeOf(topic)
+	claim := b.listenerOf(at.channel).claim(topic)
 	k := &call{
 		script: &readScript,
-		keys:   []string{b.names.buffer(topic), b.names.meta(topic)},
+		keys:   []string{at.buffer, at.meta},
 		args: []any{
 			freshEpoch(), claim.Epoch, decimal(claim.Offset),
 			flag(req.HasSince), req.Since.Epoch, decimal(min(req.Since.Offset, codec.MaxOffset)),
@@ -51,7 +52,7 @@ func (b *Bridge) read(topic codec.Topic, req bridge.ReadRequest, joins bool, don
 			done(page, nil)
 		},
 	}
-	b.caller.put(topic.Tenant, b.names.room(topic), &op{
+	b.caller.put(topic.Tenant, at.channel, &op{
 		size: 256, call: k, fail: func(err error) { done(bridge.Page{}, coded(err)) },
 	})
 }

@@ -282,7 +282,7 @@ func (t *topic) message(text string) {
 			last.Offset++
 		}
 		last.Offset--
-		b.learn(t.name, last)
+		t.listener.learn(t.name, last)
 		return
 	}
 	t.take(n)

@@ -11,9 +11,10 @@
 -- Verdict: b to be kept, p only passed on; else why it is refused unless it is a
 -- repeat, which is also what the answer then says.
 --
--- Answer: for each batch "token epoch offset letters": the offset of the first that was
--- kept, and a letter for each publication or one for all (its verdict; d: a repeat; f: no
--- offset left); where there are repeats a list of that and the first result of each.
+-- Answer: for each batch its mark, "time token epoch offset letters": 13 digits of now, the
+-- offset of the first that was kept, and a letter for each publication or one for all (its
+-- verdict; d: a repeat; f: no offset left); where there are repeats a list of that and the
+-- first result of each.
 local node, word, fresh = ARGV[1], ARGV[2], ARGV[3]
 local keep, limit, most, window, again = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8] == '1'
 local at, refused = server()
@@ -26,14 +27,12 @@ local version, surplus = '1 ' .. node .. ' ', int(-keep - 1)
 local usual = at.r .. ' ' .. int(limit) .. ' '
 local alone = usual .. '- 0'
 
--- answered is the answer to a batch that was done before; nil: it was not. The mark has
--- 13 digits of when it was before it.
+-- answered is the answer to a batch that was done before; nil: it was not.
 local function answered(meta, token, k, i, count)
   local mark = call('HGET', meta, mine)
   if not mark or sub(mark, 15, 15 + #token) ~= token .. ' ' then
     return nil
   end
-  mark = sub(mark, 15)
   local letters, answer = string.match(mark, '(%a+)$'), {mark}
   for n = 1, #letters do
     if sub(letters, n, n) == 'd' then
@@ -43,10 +42,14 @@ local function answered(meta, token, k, i, count)
   return answer
 end
 
+-- Every byte of every text that is made costs the server 2 ns, and twice that if more than
+-- 8 KiB are joined from a table: longer runs of events are several messages.
+local joined = 7900
+
 -- publish does the batch whose keys begin at k, and whose arguments begin at h. It
 -- returns the answer, and where the next one begins.
 local function publish(k, h)
-  local buffer, meta, token = KEYS[k], KEYS[k + 1], ARGV[h]
+  local buffer, meta, token, channel = KEYS[k], KEYS[k + 1], ARGV[h], ARGV[h + 1]
   local claimed, reached, keys = ARGV[h + 2], ARGV[h + 3], tonumber(ARGV[h + 4])
   local letters, sizes, i = ARGV[h + 5], ARGV[h + 6], h + 7
   local count, step = #sizes / 7, keys > 0 and 2 or 1
@@ -69,8 +72,8 @@ local function publish(k, h)
     past = sub(m[4], #usual + 1)
   end
 
-  -- Making text costs most of what is left: 2 ns a byte for every piece that is joined.
-  local first, kept, members, texts, passing, remember, repeats = o + 1, 0, {}, {''}, nil, nil, nil
+  local first, last, kept, members = nil, m[1], 0, nil
+  local texts, length, messages, passing, remember, repeats = nil, joined, nil, nil, nil, nil
   local letter, all = letters, #letters == 1
   for n = 1, count do
     if not all then
@@ -95,9 +98,23 @@ local function publish(k, h)
     elseif letter == 'b' then
       o = o + 1
       local place, size = int(o), sub(sizes, 7 * n - 6, 7 * n)
-      members[2 * kept + 1], members[2 * kept + 2] = place, place .. '|' .. text .. taken .. size
-      kept = kept + 1
-      texts[kept + 1] = text
+      local member = place .. '|' .. text .. taken .. size
+      if kept == 0 then
+        first, members = place, {place, member}
+      else
+        members[2 * kept + 1], members[2 * kept + 2] = place, member
+      end
+      last, kept = place, kept + 1
+      length = length + #text + 1
+      if length > joined then
+        if texts then
+          messages = messages or {}
+          messages[#messages + 1] = concat(texts, '\n')
+        end
+        texts, length = {version .. e .. ' ' .. place .. ' ' .. past, text}, #text
+      else
+        texts[#texts + 1] = text
+      end
       b = b + size
       if key then
         remember[key] = e .. ' ' .. place .. ' ' .. eid
@@ -112,7 +129,7 @@ local function publish(k, h)
     i = i + step
   end
 
-  local mark = token .. ' ' .. e .. ' ' .. int(first) .. ' ' .. letters
+  local mark = taken .. ' ' .. token .. ' ' .. e .. ' ' .. (first or '0') .. ' ' .. letters
   if kept > 0 then
     call('ZADD', buffer, unpack(members))
     if o > keep then
@@ -144,19 +161,21 @@ local function publish(k, h)
   end
   if t then
     put(t, 'o', int(o))
-    put(t, mine, taken .. ' ' .. mark)
+    put(t, mine, mark)
     close(t, true, at.r .. ' ' .. int(t.a) .. ' ' .. past)
   else
-    call('HSET', meta, 'o', int(o), 'b', int(b), mine, taken .. ' ' .. mark)
+    call('HSET', meta, 'o', last, 'b', int(b), mine, mark)
   end
 
   -- Last, when everything is kept: whoever hears of an event can read it.
-  if kept > 0 then
-    texts[1] = version .. e .. ' ' .. int(first) .. ' ' .. past
-    call(word, ARGV[h + 1], concat(texts, '\n'))
+  for n = 1, messages and #messages or 0 do
+    call(word, channel, messages[n])
+  end
+  if texts then
+    call(word, channel, concat(texts, '\n'))
   end
   if passing then
-    call(word, ARGV[h + 1], version .. '- 0 - 0\n' .. concat(passing, '\n'))
+    call(word, channel, version .. '- 0 - 0\n' .. concat(passing, '\n'))
   end
   return repeats and {mark, unpack(repeats)} or mark, nextk, nexth
 end
