@@ -15,4 +15,7 @@ type Ref struct {
 
 // Stop ends the actor and, before its own end, its children. It returns at
 // once; posts are told Closed from here on. Stopping again does nothing.
-func (r *Ref) Stop() { r.PostSystemMessage(&actor.Stop{}) }
+func (r *Ref) Stop() { Stop(r.Mailbox) }
+
+// Stop is Ref.Stop for who knows the actor by its mailbox.
+func Stop(m *mailbox.Mailbox) { m.PostSystemMessage(&actor.Stop{}) }

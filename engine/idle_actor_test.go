@@ -94,6 +94,16 @@ func partOf(stack []uintptr) string {
 	return ""
 }
 
+// An idle session's actor is promised to be at most 1 KB: all that protoactor holds for
+// it, the vocabulary, the mailbox and the session, in a room.
+func TestAnIdleSessionsActorIsSmall(t *testing.T) {
+	parts, actor := idleActor(t, 1000)
+	t.Log(actor, parts)
+	if actor > 1000 {
+		t.Errorf("%.0f bytes, promised 1000: %v", actor, parts)
+	}
+}
+
 // BenchmarkIdleActor is the heap of an idle session's actor, by part, and what else
 // a session has there.
 func BenchmarkIdleActor(b *testing.B) {

@@ -86,7 +86,7 @@ func (o *opened) maybe() {
 	}
 	s := o.s
 	s.phase = open
-	s.hello = nil
+	s.seldom.hello = nil
 	s.out.Open(s.welcomeWithin(o.rooms, o.resumed), o.seats)
 }
 

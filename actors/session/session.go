@@ -166,41 +166,20 @@ type Session struct {
 	// owned by the actor
 	turn    *scheduler.Turn
 	rooms   memberships
-	hello   *opened // while opening
 	seldom  *seldom // nil: nothing of it is needed
 	live    liveness
-	expires int64  // end of the credentials; 0: never
-	reach   *reach // what the client was told last
-	context *actors.Context
+	expires int64 // end of the credentials; 0: never
 	phase   phase
 	hungUp  bool // the connection has ended, what it brought before is handled
 	warned  bool // the client knows that the node leaves
 	ageing  bool // the client knows that its credentials end
 }
 
-// seldom is what a session that only listens never needs. Owned by the actor.
-type seldom struct {
-	commands commands
-	refresh  *refresh // nil: no credentials are being looked at
-	pace     pace
-	deadline int64 // end of closing
-	untold   bool  // memberships without echo are to be told where they stand
-	told     int64 // when they last were
-}
-
-// rarely is s.seldom, made if need be.
-func (s *Session) rarely() *seldom {
-	if s.seldom == nil {
-		s.seldom = new(seldom)
-	}
-	return s.seldom
-}
-
 // New makes a session and its mailbox.
 func New(cfg Config) *Session {
 	s := &Session{cfg: cfg.Env, id: cfg.ID, generation: cfg.Generation, verifier: cfg.Verifier}
 	s.out.Init(cfg.Out, cfg.Conn, cfg.Conn.Framing(), mailbox.New(cfg.mailbox, &s.out))
-	s.hello = &opened{s: s, hello: cfg.Hello, resumed: cfg.Resumed}
+	s.rarely().hello = &opened{s: s, hello: cfg.Hello, resumed: cfg.Resumed}
 	s.signal.Init(s)
 	s.timer.Init(func() { s.Mailbox().Raise(&s.signal, timed) })
 	s.in.Store(cfg.Pool.Now())
@@ -276,9 +255,8 @@ func (s *Session) Post(r codec.Request, size int) bool {
 }
 
 // Started begins with the joins of the hello.
-func (s *Session) Started(c *actors.Context) {
-	s.context = c
-	s.hello.begin()
+func (s *Session) Started(*actors.Context) {
+	s.seldom.hello.begin()
 	s.tick()
 }
 
@@ -318,8 +296,8 @@ func (s *Session) signalled(owner any, bits uint32) {
 			s.out.Part(o.Seat.Slot)
 		}
 	case *message.HelloJoin:
-		if s.hello != nil {
-			s.hello.answered(o)
+		if s.phase == opening {
+			s.seldom.hello.answered(o)
 		}
 	case *refresh:
 		if s.phase < closing {
@@ -363,11 +341,11 @@ func (s *Session) tick() {
 			s.close(codec.CauseUnauthenticated, "credentials ended")
 			return
 		}
-		if s.phase == opening && now >= s.hello.deadline {
-			s.hello.timeout()
+		if s.phase == opening && now >= s.seldom.hello.deadline {
+			s.seldom.hello.timeout()
 		}
 		if s.phase == opening {
-			until(s.hello.deadline)
+			until(s.seldom.hello.deadline)
 		}
 		if s.expires != 0 {
 			until(s.expires)
@@ -397,6 +375,9 @@ func (s *Session) tick() {
 			}
 			if r.untold {
 				until(r.told + int64(tellEvery))
+			}
+			if r.idle(now) {
+				s.seldom = nil
 			}
 		}
 		in := s.in.Load()
@@ -461,8 +442,8 @@ func (s *Session) close(cause codec.Cause, reason string) {
 	}
 	s.phase = closing
 	s.place.close()
-	s.hello = nil
-	s.rarely().deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
+	s.rarely().hello = nil
+	s.seldom.deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
 	if cause.Immediate() {
 		s.out.End()
 		s.conn().Close(cause, reason)
@@ -498,7 +479,6 @@ func (s *Session) end() {
 	}
 	s.place.close()
 	s.phase = ended
-	s.hello = nil
 	if codec.Cause(s.cause.Load()).Final() {
 		s.leaveRooms((*message.Membership).Gone)
 	} else {
@@ -506,11 +486,12 @@ func (s *Session) end() {
 	}
 	s.rooms = memberships{}
 	if s.seldom != nil {
+		s.seldom.hello = nil
 		s.seldom.commands.gone()
 		s.dropTokens()
 	}
 	s.out.End()
-	s.context.Self().Stop()
+	actors.Stop(s.Mailbox())
 }
 
 // Stopping makes sure of it: the session was stopped from outside, or failed.
