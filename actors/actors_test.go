@@ -263,7 +263,7 @@ func TestAStopDuringARestartEndsTheActor(t *testing.T) {
 	want(t, "last call", log[len(log)-1], "stopped")
 }
 
-func TestARestartKeepsTheRefAndItsIncarnation(t *testing.T) {
+func TestARestartKeepsTheRef(t *testing.T) {
 	w := newWorld(t, nil)
 	var selves []*Ref
 	note := func(c *Context) { selves = append(selves, c.Self()) }
