@@ -11,6 +11,10 @@ import (
 	"testing"
 )
 
+// testdata/fuzz has what long runs of the fuzzers of this package have found besides
+// their seeds: the smallest inputs that together go everywhere the others went. They
+// are tests like others; a fuzzer begins with them.
+
 // seedJSON and seedPack give a fuzzer the gate's cases and the golden vectors.
 func seedJSON(f *testing.F) {
 	for _, c := range jsonGateCases {
