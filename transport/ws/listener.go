@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,8 @@ func (l listener) Accept() (net.Conn, error) {
 type heldConn struct {
 	net.Conn // immutable
 
+	some atomic.Bool // kept is not nil; for the reader, who asks with each read
+
 	mu    sync.Mutex // never held over I/O
 	held  bool       // guarded by mu
 	kept  *[]byte    // guarded by mu; nil: nothing
@@ -58,6 +61,7 @@ func (h *heldConn) Write(b []byte) (int, error) {
 		return 0, errHeld
 	}
 	*h.kept = append(*h.kept, b...)
+	h.some.Store(true)
 	return len(b), nil
 }
 
@@ -96,14 +100,11 @@ func (h *heldConn) take() *[]byte {
 	defer h.mu.Unlock()
 	kept := h.kept
 	h.kept, h.allow = nil, maxOwnRecords
+	h.some.Store(false)
 	return kept
 }
 
-func (h *heldConn) waiting() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.kept != nil
-}
+func (h *heldConn) waiting() bool { return h.some.Load() }
 
 // sealer makes TLS records of bytes. Only the owner of the writing side calls it,
 // while TLS may add records of its own when it reads.
