@@ -239,8 +239,10 @@ func (c *core) takeAlone(f *Flow, g *group, ahead bool) {
 
 // charge books the cost of a group.
 func (c *core) charge(g *group, cost int64) {
-	for i := range g.done {
-		g.flows[i].deficit -= int32(g.share(i, cost))
+	for i, before := 0, int64(0); i < g.done; i++ {
+		upTo := g.upTo(i, cost)
+		g.flows[i].deficit -= int32(upTo - before)
+		before = upTo
 	}
 	g.tenant.deficit -= cost
 	if g.batch {
@@ -256,7 +258,9 @@ func (c *core) resume(g *group) {
 		return
 	}
 	for _, f := range g.flows[:g.done] {
-		g.tenant.resume(f, afterNew, false)
+		if !f.empty() {
+			g.tenant.resume(f, afterNew, false)
+		}
 	}
 	for i := g.n - 1; i >= g.done; i-- {
 		when := afterNew

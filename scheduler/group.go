@@ -25,14 +25,8 @@ func (g *group) add(t *Task, f *Flow, wanted bool) {
 	g.n++
 }
 
-// share is what of the group's cost task i is charged, by the model's cost of its Run. Shares add up to the cost.
-func (g *group) share(i int, cost int64) int64 {
-	all, before := g.ran[g.done-1], int64(0)
-	if i > 0 {
-		before = g.ran[i-1]
-	}
-	return cost*g.ran[i]/all - cost*before/all
-}
+// upTo is what of the group's cost its tasks up to i are charged, by the model's cost of their Runs.
+func (g *group) upTo(i int, cost int64) int64 { return cost * g.ran[i] / g.ran[g.done-1] }
 
 // part is the tasks from..to of g, of which the first done have run. It leaves out ran, which is the worker's while it runs.
 func (g *group) part(from, to, done int) group {

@@ -50,15 +50,12 @@ func (b *Batch) Turn() *scheduler.Turn { return b.turn }
 // meanwhile. A signal comes as *Raised. Expired messages do not show up.
 func (b *Batch) Next() (msg any, ok bool) {
 	b.current = nil
-	for b.taken < scheduler.BatchMessages && b.bytes < scheduler.BatchBytes {
+	for !b.asleep && b.taken < scheduler.BatchMessages && b.bytes < scheduler.BatchBytes {
 		if b.taken%checkEvery == checkEvery-1 && b.turn.Overdue() {
 			return nil, false
 		}
 		msg, size, expires := b.claim()
 		if msg == nil {
-			if b.asleep {
-				return nil, false
-			}
 			if msg, size, expires = b.refill(); msg == nil {
 				return nil, false
 			}
@@ -105,8 +102,10 @@ func (b *Batch) refill() (msg any, size int32, expires int64) {
 
 // choose is refill under mu.
 func (b *Batch) choose() (msg any, size int32, expires int64) {
-	b.unclaim()
 	m := b.m
+	if m.q != nil {
+		b.unclaim()
+	}
 	b.q, b.asleep, b.alone = m.q, false, m.state.has(poisoned)
 	if m.state.has(suspended | closed) {
 		return nil, 0, 0
@@ -158,7 +157,8 @@ func (b *Batch) claimFrom(q *lanes) {
 			break
 		}
 		bytes += e.Size
-		q.claimed[q.n] = claim{e.Item, e.Expires, int32(e.Size), l}
+		c := &q.claimed[q.n]
+		c.msg, c.expires, c.size, c.lane = e.Item, e.Expires, int32(e.Size), l
 		q.n++
 		b.m.took(l)
 	}
@@ -171,7 +171,7 @@ func (b *Batch) claimFrom(q *lanes) {
 // Under mu.
 func (b *Batch) unclaim() {
 	q := b.m.q
-	if q == nil || q.n == 0 {
+	if q.n == 0 {
 		return
 	}
 	if q.claims() {

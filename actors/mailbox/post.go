@@ -33,7 +33,10 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item) backpre
 	m.stamp(l, it)
 	switch {
 	case m.alone(l, it.Size):
-		m.sole = soleItem{msg: it.Msg, key: it.Key, expires: it.Expires, size: int32(it.Size), lane: l}
+		// Field by field: a literal is made elsewhere and copied in wider words, which
+		// the processor cannot read before all of it is written.
+		s := &m.sole
+		s.msg, s.key, s.expires, s.size, s.lane = it.Msg, it.Key, it.Expires, int32(it.Size), l
 	case it.Policy == backpressure.CoalesceLatest || it.Policy == backpressure.DropOldest:
 		return m.replace(t, l, it)
 	default:
