@@ -24,6 +24,7 @@ type Bridge struct {
 	client    goredis.UniversalClient
 	caller    *caller
 	budget    *budget
+	rooms     *newRooms
 	listeners []*listener
 	ctx       context.Context // ends with Close
 	cancel    context.CancelFunc
@@ -64,6 +65,7 @@ func New(config Config) (*Bridge, error) {
 		seed:    maphash.MakeSeed(),
 		client:  config.newClient(),
 		budget:  newBudget(config.TenantBytes),
+		rooms:   newNewRooms(config.NewRooms),
 		links:   make(map[string]*link),
 		hints:   make(chan struct{}, 1),
 		keepers: make(map[string]context.CancelFunc),

@@ -60,6 +60,11 @@ type Config struct {
 	// that has something there, and may change; it returns at once. Nil: no bound.
 	TenantBytes func(tenant string) int64
 
+	// NewRooms is how many topics without a history a tenant may begin to follow on
+	// this node a second, in bursts of ten seconds' worth; 0: no limit. Beyond, a
+	// subscription is refused. It may change, and returns at once. Nil: no limit.
+	NewRooms func(tenant string) int
+
 	Logger *slog.Logger // nil: none
 }
 

@@ -20,6 +20,7 @@ var (
 	errWaiting  = codec.Retry(codec.CodeBackpressured, codec.ScopeNode, time.Second, "too much waits for the server")
 	errTenant   = codec.Retry(codec.CodeBackpressured, codec.ScopeTenant, time.Second, "too much of the tenant waits for the server")
 	errQuota    = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "the tenant's history takes what it may on the server")
+	errRooms    = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeTenant, time.Second, "too many new rooms")
 	errMemory   = codec.Retry(codec.CodeQuotaExceeded, codec.ScopeNode, time.Second, "the server is out of memory")
 )
 

@@ -20,6 +20,13 @@ func beyond(known, delivered codec.Position) bool {
 	return known.Epoch != delivered.Epoch || known.Offset > delivered.Offset
 }
 
+// knows reports whether the node has interest in a topic.
+func (l *listener) knows(name codec.Topic) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heads[name] != nil
+}
+
 // learn notes that a topic has got as far as p. What is not brought in time
 // afterwards is missing.
 func (l *listener) learn(name codec.Topic, p codec.Position) {

@@ -105,6 +105,7 @@ func (b *Bridge) pulse() {
 			}
 			nodes.tick(b, now)
 			b.budget.look(now, budgetLooks)
+			b.rooms.look(now)
 			if now.After(inspect) {
 				inspect = now.Add(inspectEvery)
 				b.inspect()

@@ -53,12 +53,20 @@ type join struct {
 	placed    bool
 	reading   bool
 	cancelled bool
+	counted   bool // as a new room, until it is known to be none
 }
 
 // Subscribe implements bridge.Broker.
 func (b *Bridge) Subscribe(name codec.Topic, s bridge.Sink) {
 	l := b.listenerOf(b.names.room(name))
 	j := &join{sink: s, since: time.Now(), reading: true}
+	if !l.knows(name) {
+		if !b.rooms.take(name.Tenant, j.since) {
+			s.Subscribed(codec.Position{}, errRooms)
+			return
+		}
+		j.counted = true
+	}
 	if !l.post(false, func() { l.subscribe(name, j) }) {
 		s.Subscribed(codec.Position{}, b.full())
 		return
@@ -136,6 +144,9 @@ func (j *join) readHead(b *Bridge, l *listener, name codec.Topic) {
 			if t := l.topics[name]; t != nil {
 				if err == nil {
 					j.head, j.placed = page.Head, true
+					if j.counted && page.Head.Offset > 0 {
+						b.rooms.giveBack(name.Tenant)
+					}
 				}
 				t.advance(j)
 			}

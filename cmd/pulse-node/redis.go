@@ -29,19 +29,23 @@ func newRedis(c *config.Config, log *slog.Logger) (*redisBridge, error) {
 	b := &redisBridge{}
 	b.terms.Store(c)
 	cfg := redisConfig(c, log)
-	cfg.TenantBytes = func(name string) int64 {
-		terms := b.terms.Load()
-		if t, ok := terms.Tenants[name]; ok {
-			return int64(t.RedisBytes)
-		}
-		return int64(terms.TenantDefaults.RedisBytes)
-	}
+	cfg.TenantBytes = func(name string) int64 { return int64(b.tenant(name).RedisBytes) }
+	cfg.NewRooms = func(name string) int { return b.tenant(name).NewRooms }
 	var err error
 	if b.bridge, err = redis.New(cfg); err != nil {
 		return nil, err
 	}
 	b.leases, b.presence = redis.NewLeases(b.bridge), redis.NewPresence(b.bridge)
 	return b, nil
+}
+
+// tenant is what a tenant may have.
+func (b *redisBridge) tenant(name string) config.Tenant {
+	terms := b.terms.Load()
+	if t, ok := terms.Tenants[name]; ok {
+		return t
+	}
+	return terms.TenantDefaults
 }
 
 // reload takes over what of a configuration a bridge that runs can.

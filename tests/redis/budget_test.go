@@ -1,6 +1,8 @@
 package redis_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
+	"github.com/yaza-dev/pulse/bridge/bridgetest"
 	"github.com/yaza-dev/pulse/bridge/redis"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/tests/redis/server"
@@ -100,4 +103,50 @@ func TestATenantsBytesAreSharedOutOverLiveNodes(t *testing.T) {
 	eventually(t, "what the other had", func() bool {
 		return flood(t, a, fmt.Sprintf("c%d", made.Add(1)), "a", long) == alone
 	})
+}
+
+// A tenant may begin so many rooms a second, in bursts of ten seconds' worth; rooms that
+// have a history are no new ones, and other tenants do not pay.
+func TestNewRoomsAreRationed(t *testing.T) {
+	s := server.Start(t)
+	rationed := func(c *redis.Config) { c.NewRooms = func(string) int { return 2 } }
+	a, b := node(t, s.Address()), node(t, s.Address(), rationed)
+	var old []codec.Topic
+	for i := range 15 {
+		old = append(old, codec.Topic{Tenant: "acme", Room: fmt.Sprintf("chat:old:%d", i)})
+		fill(t, a, old[i], 1)
+	}
+	for _, topic := range old {
+		follow(t, b, topic)
+	}
+	begin := func(tenant, name string) *codec.Error {
+		f := bridgetest.Follow(b, codec.Topic{Tenant: tenant, Room: name})
+		t.Cleanup(f.Close)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		var refusal *codec.Error
+		if err := f.Until(ctx, func(codec.Position, int) bool { return true }); err != nil && !errors.As(err, &refusal) {
+			t.Fatal(err)
+		}
+		return refusal
+	}
+	made := 0
+	for ; made < 100; made++ {
+		if err := begin("acme", fmt.Sprintf("chat:new:%d", made)); err != nil {
+			if err.Code != codec.CodeQuotaExceeded || err.Scope != codec.ScopeTenant || err.RetryAfter <= 0 {
+				t.Errorf("%+v", err)
+			}
+			break
+		}
+	}
+	if made < 20 || made > 30 {
+		t.Errorf("%d new rooms, want 20 and what two a second give meanwhile", made)
+	}
+	if err := begin("acme", old[0].Room); err != nil {
+		t.Errorf("a room that is followed already: %v", err)
+	}
+	if err := begin("globex", "chat:new"); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	eventually(t, "one more", func() bool { return begin("acme", fmt.Sprintf("chat:more:%d", made)) == nil })
 }
