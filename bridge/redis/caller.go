@@ -27,8 +27,10 @@ type call struct {
 
 // company is what calls have in common that go together.
 type company struct {
-	slot      string // the cluster's tag
-	retention bridge.Retention
+	script    *script
+	slot      string           // the cluster's tag
+	retention bridge.Retention // of publications
+	alone     bool             // none goes with it
 }
 
 // compare is any order that brings together what can go together; nil comes first.
@@ -37,7 +39,7 @@ func (c *company) compare(other *company) int {
 		return cmp.Compare(flag(c != nil), flag(other != nil))
 	}
 	a, b := &c.retention, &other.retention
-	return cmp.Or(cmp.Compare(c.slot, other.slot), cmp.Compare(a.Events, b.Events), cmp.Compare(a.Age, b.Age),
+	return cmp.Or(cmp.Compare(c.script.hash, other.script.hash), cmp.Compare(flag(c.alone), flag(other.alone)), cmp.Compare(c.slot, other.slot), cmp.Compare(a.Events, b.Events), cmp.Compare(a.Age, b.Age),
 		cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.DedupWindow, b.DedupWindow))
 }
 
@@ -63,7 +65,7 @@ type caller struct {
 	build  func(b *batch) *call // makes a batch of publications a call, or answers it
 	// lead are arguments before those of calls in company; after them comes whether one
 	// of the calls may have been done before.
-	lead   func(c company) []any
+	lead   func(c *company) []any
 	ailing func(f fault) // told of every pipeline's worst, outside mu
 	ctx    context.Context
 
@@ -253,7 +255,7 @@ func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, how ma
 // group is how many of the first of which are sent as one call.
 func group(sent []*batch, which []int) int {
 	first := sent[which[0]]
-	if first.call.company == nil {
+	if first.call.company == nil || first.call.company.alone {
 		return 1
 	}
 	n, events, bytes := 1, first.events, first.bytes
@@ -276,7 +278,7 @@ func (c *caller) command(pipe goredis.Pipeliner, sent []*batch, members []int, h
 			again = again || sent[i].tried
 			more += len(sent[i].call.args)
 		}
-		lead := c.lead(*k.company)
+		lead := c.lead(k.company)
 		args = append(append(make([]any, 0, len(lead)+1+more), lead...), flag(again))
 		keys = make([]string, 0, len(keys)*len(members))
 		for _, i := range members {

@@ -49,6 +49,7 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why
 	}
 	b.judge(func(m *machine, now time.Time) { m.linked(shard, generation, now) })
 	b.place(shard, k)
+	b.beat(k)
 	for _, l := range b.listeners {
 		l.post(true, func() { l.up(k) })
 	}
@@ -125,7 +126,7 @@ func (b *Bridge) beat(k *link) {
 	case probe:
 		b.caller.put("", k.probe, &op{
 			call: &call{args: []any{b.publishWord(), k.probe, "1"}, done: func(any, error) {}},
-			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.heard(k.shard, k.generation) }) },
+			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.unsent(k.shard, k.generation) }) },
 			size: 64,
 		})
 	}

@@ -154,7 +154,7 @@ func (k *link) read() error {
 		switch m := got.(type) {
 		case *goredis.Message:
 			if m.Channel == k.probe {
-				k.bridge.judge(func(s *machine, _ time.Time) { s.heard(k.shard, k.generation) })
+				k.bridge.judge(func(s *machine, now time.Time) { s.heard(k.shard, k.generation, now) })
 				continue
 			}
 			k.bridge.listenerOf(m.Channel).bring(note{link: k, channel: m.Channel, text: m.Payload})

@@ -14,7 +14,7 @@ const probeEvery = 2 * time.Second
 // says how well events reach other nodes, and what to do about it. It is pure, and
 // has one owner.
 //
-//	connecting ── all links settled, commands answered ──▶ up ◀─▶ degraded
+//	connecting ─ links settled and heard, commands answered ─▶ up ◀─▶ degraded
 //	     ▲ never again                                      │ ▲
 //	                                        any link or the │ │ all settled,
 //	                                        commands lost   ▼ │ answered
@@ -35,6 +35,7 @@ type linkState struct {
 	generation uint64 // of the link, so that what was said of an earlier one is told apart
 	why        string // there is none, and why
 	settled    bool   // all channels are subscribed, and all positions compared
+	heard      bool   // a probe has come on it
 	probed     bool   // a probe is out
 	next       time.Time
 }
@@ -63,10 +64,11 @@ func (m *machine) lost(link string, why string, now time.Time) {
 	}
 }
 
-// linked: a new link stands; nothing is subscribed on it yet.
+// linked: a new link stands; nothing is subscribed on it yet. What it is worth is known
+// when it has brought a probe, which is due at once.
 func (m *machine) linked(link string, generation uint64, now time.Time) {
 	if m.links[link] != nil {
-		m.links[link] = &linkState{generation: generation, next: now.Add(probeEvery)}
+		m.links[link] = &linkState{generation: generation, next: now}
 		m.judge(now)
 	}
 }
@@ -113,7 +115,15 @@ func (m *machine) due(link string, now time.Time) (probe, replace bool) {
 }
 
 // heard: the probe has come.
-func (m *machine) heard(link string, generation uint64) {
+func (m *machine) heard(link string, generation uint64, now time.Time) {
+	if l := m.links[link]; l != nil && l.generation == generation {
+		l.probed, l.heard = false, true
+		m.judge(now)
+	}
+}
+
+// unsent: the probe could not be published, which is not the link's fault.
+func (m *machine) unsent(link string, generation uint64) {
 	if l := m.links[link]; l != nil && l.generation == generation {
 		l.probed = false
 	}
@@ -162,6 +172,9 @@ func (m *machine) broken() string {
 		if !l.settled {
 			return "subscribing anew"
 		}
+		if !l.heard {
+			reason = "what is published does not come back"
+		}
 	}
-	return ""
+	return reason
 }

@@ -22,6 +22,8 @@ func TestMachine(t *testing.T) {
 		{"advice is no outage", "linked called settled advice degraded fault down called degraded calm up outages1"},
 		{"what an earlier link says means nothing", "linked called old connecting settled up"},
 		{"two servers: both count", "added linked called settled connecting linked2 settled2 up lost2 down removed2 up outages1"},
+		{"it is up when it has heard itself", "deaf called settled connecting heard up"},
+		{"a probe that is refused is not heard", "deaf called settled refused connecting heard up refused up"},
 		{"closed for good", "linked called settled up close down fault lost down outages0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -34,6 +36,13 @@ func TestMachine(t *testing.T) {
 				switch word {
 				case "linked":
 					m.linked("", 2, now)
+					m.heard("", 2, now)
+				case "deaf":
+					m.linked("", 2, now)
+				case "heard":
+					m.heard("", 2, now)
+				case "refused":
+					m.unsent("", 2)
 				case "settled":
 					m.settled("", 2, now)
 				case "old":
@@ -44,6 +53,7 @@ func TestMachine(t *testing.T) {
 					m.added("b", now)
 				case "linked2":
 					m.linked("b", 1, now)
+					m.heard("b", 1, now)
 				case "settled2":
 					m.settled("b", 1, now)
 				case "lost2":
@@ -99,11 +109,15 @@ func TestMachineProbes(t *testing.T) {
 	}
 	step("nothing") // there is no link
 	m.linked("", 1, now)
+	if probe, _ := m.due("", now); !probe {
+		t.Fatal("a new link is not probed at once")
+	}
+	m.heard("", 1, now)
 	if probe, _ := m.due("", now.Add(probeEvery/2)); probe {
 		t.Fatal("a probe before its time")
 	}
 	step("probe")
-	m.heard("", 1)
+	m.heard("", 1, now)
 	step("probe")
 	m.called(lost, now)
 	step("probe")
@@ -111,6 +125,6 @@ func TestMachineProbes(t *testing.T) {
 	step("replace")
 	m.linked("", 2, now)
 	step("probe")
-	m.heard("", 1) // of the link before
+	m.heard("", 1, now) // of the link before
 	step("replace")
 }

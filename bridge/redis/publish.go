@@ -272,11 +272,14 @@ func (p *publishing) script(r bridge.Retention) *call {
 			args = append(args, "")
 		}
 	}
-	return &call{script: &publishScript, company: &company{p.at.tag, r}, keys: keys, args: args, done: p.published}
+	return &call{script: &publishScript, company: &company{script: &publishScript, slot: p.at.tag, retention: r}, keys: keys, args: args, done: p.published}
 }
 
-// lead are the first arguments of calls of the publish script.
-func (b *Bridge) lead(c company) []any {
+// lead are the first arguments of calls in company.
+func (b *Bridge) lead(c *company) []any {
+	if c.script == &readScript {
+		return []any{freshEpoch()}
+	}
 	r := c.retention
 	return []any{
 		b.config.Node, b.publishWord(), freshEpoch(), r.Events, r.Age.Milliseconds(), r.Bytes, max(1, r.DedupWindow.Milliseconds()),

@@ -37,8 +37,10 @@ func (b *Bridge) read(topic codec.Topic, req bridge.ReadRequest, joins bool, don
 	k := &call{
 		script: &readScript,
 		keys:   []string{at.buffer, at.meta},
+		// Those that ask for heads alone go together, others may bring a lot.
+		company: &company{script: &readScript, slot: at.tag, alone: req.Limit > 0},
 		args: []any{
-			freshEpoch(), claim.Epoch, decimal(claim.Offset),
+			claim.Epoch, decimal(claim.Offset),
 			flag(req.HasSince), req.Since.Epoch, decimal(min(req.Since.Offset, codec.MaxOffset)),
 			min(max(req.Limit, 0), pageEvents), req.Bytes, flag(req.Reverse), flag(joins),
 		},
