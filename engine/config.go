@@ -35,6 +35,10 @@ type Config struct {
 	// Authenticator says who a client is. The Engine does not close it: who has given
 	// it a key set (auth.JWT) closes it after the Engine.
 	Authenticator auth.Authenticator
+	// Authorizer is asked whether a client may do what its grants allow: to join, to
+	// see who is there, to read the history, to publish (once for each membership) and
+	// each command. Nil: the grants alone say so.
+	Authorizer auth.Authorizer
 	// Broker carries events; the Engine does not close it. Nil: one in memory, for
 	// one node.
 	Broker bridge.Broker

@@ -60,6 +60,7 @@ type Engine struct {
 	unjudged   seldom            // has its own lock
 	unread     seldom            // likewise
 	rushed     seldom            // likewise
+	undecided  seldom            // likewise
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 
@@ -242,7 +243,7 @@ func (e *Engine) newTenant(name string) *node {
 		Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Rates: &n.rates,
 		Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: &e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.presence,
-		Commands: e.commands(n.Flow()), Sealer: e.leases.sealer,
+		Commands: e.commands(n.Flow()), Authorize: e.authorize(n.Flow()), Sealer: e.leases.sealer,
 		Reach: &e.reach, Leaving: &e.leaving,
 		Faults: &e.counts.faults, Timing: e.timing.sessions, Trace: e.tracing.follower(),
 		Limits: session.Limits{

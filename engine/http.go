@@ -187,9 +187,14 @@ func queryBody(query string) ([]byte, bool) {
 	return b, true
 }
 
-// asks finds the policy of a room of which the client asks what takes a right.
-func (x *exchange) asks(right auth.Right, room string) (*message.Policy, *codec.Error) {
-	return x.e.kinds.For(x.identity.Grants, right, room)
+// asks finds the policy of a room of which the client asks what takes a right; name is
+// that of an event or a command.
+func (x *exchange) asks(ctx context.Context, right auth.Right, room, name string) (*message.Policy, *codec.Error) {
+	kind, err := x.e.kinds.For(x.identity.Grants, right, room)
+	if err == nil {
+		err = x.authorize(ctx, auth.Access{Right: right, Room: room, Name: name})
+	}
+	return kind, err
 }
 
 // publish is an event of a client without a session; its kind asks for the right
@@ -201,7 +206,7 @@ func (x *exchange) publish(ctx context.Context, r *codec.Publish) (codec.Result,
 		}
 		return nil, err
 	}
-	kind, err := x.asks(auth.Publish, r.Room)
+	kind, err := x.asks(ctx, auth.Publish, r.Room, r.Event)
 	if err != nil {
 		return refuse(err)
 	}

@@ -27,7 +27,7 @@ func (c caller) Answered(_ *scheduler.Turn, _ *message.Command, ok *codec.Comman
 // command is a client's request to a room's handler, without a session. It is
 // cancelled when the client goes.
 func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result, *codec.Error) {
-	kind, err := x.asks(auth.Command, r.Room)
+	kind, err := x.asks(ctx, auth.Command, r.Room, r.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // history is a page of a room's buffered events.
 func (x *exchange) history(ctx context.Context, r *codec.History) (codec.Result, *codec.Error) {
-	if _, err := x.asks(auth.History, r.Room); err != nil {
+	if _, err := x.asks(ctx, auth.History, r.Room, ""); err != nil {
 		return nil, err
 	}
 	if err := x.within(r); err != nil {
@@ -24,7 +24,7 @@ func (x *exchange) history(ctx context.Context, r *codec.History) (codec.Result,
 
 // presence is a page of a room's members.
 func (x *exchange) presence(ctx context.Context, r *codec.PresenceQuery) (codec.Result, *codec.Error) {
-	if _, err := x.asks(auth.Presence, r.Room); err != nil {
+	if _, err := x.asks(ctx, auth.Presence, r.Room, ""); err != nil {
 		return nil, err
 	}
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}

@@ -61,16 +61,23 @@ func (x *exchange) renew(ctx context.Context) (codec.Result, *codec.Error) {
 	if s.Subject() != x.identity.Subject {
 		return nil, errOtherSession
 	}
-	renewed := make(chan *codec.TokenResult, 1)
-	if !s.Renew(x.identity, func(ok *codec.TokenResult) { renewed <- ok }) {
+	type answer struct {
+		ok  *codec.TokenResult
+		err *codec.Error
+	}
+	renewed := make(chan answer, 1)
+	if !s.Renew(x.identity, func(ok *codec.TokenResult, err *codec.Error) { renewed <- answer{ok, err} }) {
 		return nil, errOtherSession
 	}
 	select {
-	case ok := <-renewed:
-		if ok == nil {
+	case a := <-renewed:
+		switch {
+		case a.err != nil:
+			return nil, a.err
+		case a.ok == nil:
 			return nil, errOtherSession
 		}
-		return ok, nil
+		return a.ok, nil
 	case <-ctx.Done():
 		return nil, message.Unavailable(codec.ScopeNode)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/yaza-dev/pulse/auth"
@@ -100,20 +99,9 @@ func unidentified(err error) *codec.Error {
 // verify looks at new credentials of a client that is known, on its tenant's share
 // of the blocking pool; done is called once, by the end of ctx's time.
 func (e *Engine) verify(flow *scheduler.Tenant, cr auth.Credentials, done func(*auth.Identity, error)) {
-	ctx, cancel := context.WithTimeout(e.working, e.cfg.Limits.HandshakeTimeout)
-	var once sync.Once
-	answer := func(id *auth.Identity, err error) { once.Do(func() { done(id, err) }) }
-	stop := context.AfterFunc(ctx, func() { answer(nil, ctx.Err()) })
-	end := func() {
-		stop()
-		cancel()
-	}
-	if !e.pool.Block(flow, func() {
-		defer end()
-		answer(e.authenticate(ctx, cr))
-	}) {
-		end()
-		answer(nil, errCrowded)
+	work := func(ctx context.Context) (*auth.Identity, error) { return e.authenticate(ctx, cr) }
+	if !ask(e, flow, e.cfg.Limits.HandshakeTimeout, work, done) {
+		done(nil, errCrowded)
 	}
 }
 

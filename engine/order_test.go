@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/room"
+	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/bridge/bridgetest"
@@ -129,13 +130,18 @@ func TestB049_AMemberWhoDoesNotReadCostsNoGoroutineAndNoOrder(t *testing.T) {
 
 // Source: https://github.com/phoenixframework/phoenix/issues/1483 and .../issues/1615
 func TestB137_TheLastOfSeveralJoinsCounts(t *testing.T) {
-	for _, in := range []codec.Codec{codec.JSON, codec.Msgpack} {
+	for _, judged := range []bool{false, true} {
+		in := map[bool]codec.Codec{false: codec.JSON, true: codec.Msgpack}[judged]
 		for _, script := range []string{
 			"join", "join join", "join leave join", "join join leave", "join leave", "leave join", "join join join",
 			"join leave join leave join", "leave", "join leave leave join join",
 		} {
 			t.Run(fmt.Sprint(in, " ", script), func(t *testing.T) {
-				e := start(t, nil)
+				e := start(t, func(c *Config) {
+					if judged {
+						c.Authorizer = late(time.Millisecond)
+					}
+				})
 				c := dial(t, e, in, memory.Options{})
 				c.hello("acme/alice")
 				joined := false
@@ -186,11 +192,15 @@ func TestB137_TheLastOfSeveralJoinsCounts(t *testing.T) {
 // Source: https://github.com/centrifugal/centrifuge/issues/372 and
 // https://github.com/centrifugal/centrifuge-go/issues/139
 func TestB138_JoinsAndLeavesInAnyOrderEndAsTheLastOneSays(t *testing.T) {
-	const sequences = 500
+	t.Run("by grants", func(t *testing.T) { joinsAndLeaves(t, 500, nil) })
+	t.Run("with a slow authorizer", func(t *testing.T) { joinsAndLeaves(t, 500, late(2*time.Millisecond)) })
+}
+
+func joinsAndLeaves(t *testing.T, sequences int, authorizer auth.Authorizer) {
 	broker := bridgetest.Hostile(membridge.New(membridge.Config{}), 1, bridgetest.HostileOptions{Delay: time.Millisecond})
 	t.Cleanup(broker.Close)
 	census := &census{rooms: map[string][]string{}}
-	e := start(t, func(c *Config) { c.Broker, c.Kinds = broker, crossing(48, census) })
+	e := start(t, func(c *Config) { c.Broker, c.Kinds, c.Authorizer = broker, crossing(48, census), authorizer })
 	random := rand.New(rand.NewPCG(138, 1))
 	a := newAudit(t, e, "acme/alice", codec.JSON, memory.Options{})
 	a.dial()

@@ -163,7 +163,10 @@ func (e *Engine) told(message []byte) {
 
 // renewHere renews a session for another node.
 func (e *Engine) renewHere(n note) {
-	answer := func(ok *codec.TokenResult) {
+	answer := func(ok *codec.TokenResult, err *codec.Error) {
+		if err != nil {
+			return // what is not answered may be tried again
+		}
 		var a noteAnswer
 		if ok != nil {
 			a = noteAnswer{Expires: ok.Exp, Resume: ok.Resume}
@@ -172,6 +175,6 @@ func (e *Engine) renewHere(n note) {
 	}
 	s := e.leases.find(n.Renew.Tenant, n.Renew.Session)
 	if s == nil || s.Subject() != n.Renew.Subject || !s.Renew(n.Renew.identity(), answer) {
-		answer(nil)
+		answer(nil, nil)
 	}
 }

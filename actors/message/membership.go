@@ -36,7 +36,10 @@ type Membership struct {
 	// Early: publishes of this membership go the way of its join, which they must
 	// not overtake, because the first went before the room had answered it. Owned by
 	// the session.
-	Early   bool
+	Early bool
+	// Speaks: an Authorizer has allowed all that this membership publishes, under the
+	// credentials of now. Owned by the session.
+	Speaks  bool
 	Subject string
 	Session string
 

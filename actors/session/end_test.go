@@ -27,7 +27,7 @@ func TestARenewalThatIsNeverLookedAtIsAnswered(t *testing.T) {
 	})
 	s := New(Config{Env: env, Identity: &auth.Identity{}, Conn: deaf{}})
 	told := 0
-	if !s.Renew(&auth.Identity{}, func(ok *codec.TokenResult) {
+	if !s.Renew(&auth.Identity{}, func(ok *codec.TokenResult, _ *codec.Error) {
 		if told++; ok != nil {
 			t.Errorf("told %+v by a session that never ran", ok)
 		}

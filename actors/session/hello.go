@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
@@ -27,19 +28,48 @@ func (o *opened) begin() {
 	o.hello = nil
 	o.rooms = make([]codec.WelcomeRoom, len(h.Rooms))
 	o.waits = make([]*message.Membership, len(h.Rooms))
+	asked := 0
 	for i := range h.Rooms {
 		r := &h.Rooms[i]
 		o.rooms[i] = codec.WelcomeRoom{Room: r.Room, Err: r.Err}
 		if r.Err != nil {
 			continue
 		}
-		m, err := o.s.join(&r.Join, message.NewHelloJoin(o.s.Mailbox(), i))
-		if err != nil {
-			o.rooms[i].Err = err
+		o.open++
+		if o.s.cfg.Authorize == nil || len(o.s.questions(&r.Join)) == 0 {
+			o.join(i, &r.Join)
 			continue
 		}
-		o.waits[i] = m
-		o.open++
+		if asked++; asked > o.s.cfg.Limits.MaxRooms {
+			o.refuse(i, errRooms)
+			continue
+		}
+		o.s.queue(&inquiry{req: &r.Join, room: r.Room, hello: i})
+	}
+	o.maybe()
+}
+
+// join asks the room.
+func (o *opened) join(i int, r *codec.Join) {
+	m, err := o.s.join(r, message.NewHelloJoin(o.s.Mailbox(), i))
+	if err != nil {
+		o.refuse(i, err)
+		return
+	}
+	o.waits[i] = m
+}
+
+func (o *opened) refuse(i int, err *codec.Error) {
+	o.rooms[i].Err = err
+	o.open--
+}
+
+// judged takes what an Authorizer says of a join.
+func (o *opened) judged(i int, r *codec.Join, err *codec.Error) {
+	if err != nil {
+		o.refuse(i, err)
+	} else {
+		o.join(i, r)
 	}
 	o.maybe()
 }
@@ -74,6 +104,14 @@ func (o *opened) timeout() {
 		}
 		m.Gone()
 		o.seats = append(o.seats, m.Over()) // what it is sent until the room hears of it
+	}
+	if q := o.s.pending(); q != nil {
+		for _, i := range slices.Clone(q.list) {
+			if i.hello >= 0 {
+				q.drop(o.s, i)
+				o.rooms[i.hello].Err = message.Unavailable(codec.ScopeRoom)
+			}
+		}
 	}
 	o.open = 0
 	o.maybe()

@@ -50,11 +50,23 @@ func (s *Session) handle(req codec.Request) {
 		s.heed()
 		return
 	}
-	if err := s.dispatch(req); err != nil {
-		s.refuse(req, err)
-		s.count(req, err)
-		s.heed()
+	if s.cfg.Authorize == nil || !s.wait(req) {
+		s.do(req)
 	}
+}
+
+// do does a request that need not wait any more.
+func (s *Session) do(req codec.Request) {
+	if err := s.dispatch(req); err != nil {
+		s.fail(req, err)
+	}
+}
+
+// fail refuses a request that was not handed on.
+func (s *Session) fail(req codec.Request, err *codec.Error) {
+	s.refuse(req, err)
+	s.count(req, err)
+	s.heed()
 }
 
 // dispatch hands the request on; with an error it was not, and is refused here.

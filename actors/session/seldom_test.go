@@ -11,14 +11,15 @@ import (
 func TestSeldomIsKeptWhileAnythingOfItIsNeeded(t *testing.T) {
 	const now = int64(tellEvery) / 2
 	needs := map[string]func(*seldom){
-		"hello":    func(r *seldom) { r.hello = new(opened) },
-		"commands": func(r *seldom) { r.commands.add(new(message.Command)) },
-		"refresh":  func(r *seldom) { r.refresh = new(refresh) },
-		"pace":     func(r *seldom) { r.pace.refused(now) },
-		"reach":    func(r *seldom) { r.reach = new(reach) },
-		"deadline": func(r *seldom) { r.deadline = now },
-		"untold":   func(r *seldom) { r.untold = true },
-		"told":     func(r *seldom) { r.told = now },
+		"hello":     func(r *seldom) { r.hello = new(opened) },
+		"commands":  func(r *seldom) { r.commands.add(new(message.Command)) },
+		"refresh":   func(r *seldom) { r.refresh = new(refresh) },
+		"inquiries": func(r *seldom) { r.inquiries = new(inquiries) },
+		"pace":      func(r *seldom) { r.pace.refused(now) },
+		"reach":     func(r *seldom) { r.reach = new(reach) },
+		"deadline":  func(r *seldom) { r.deadline = now },
+		"untold":    func(r *seldom) { r.untold = true },
+		"told":      func(r *seldom) { r.told = now },
 	}
 	fields := reflect.TypeFor[seldom]()
 	for i := range fields.NumField() {

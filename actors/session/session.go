@@ -78,7 +78,9 @@ type Env struct {
 	Broker   bridge.Broker
 	Presence bridge.Presence
 	Commands func(*message.Command) *codec.Error // the tenant's own; nil: it has none
-	Sealer   *auth.Sealer                        // of resume tokens
+	// Authorize is asked beside the grants; nil: they alone say what is allowed.
+	Authorize Authorize
+	Sealer    *auth.Sealer // of resume tokens
 
 	// what the engine says of itself
 	Reach   *Reach
@@ -303,6 +305,10 @@ func (s *Session) signalled(owner any, bits uint32) {
 		if s.phase < closing {
 			s.verified()
 		}
+	case *inquiry:
+		if s.phase < closing {
+			s.heard(o)
+		}
 	case *Session:
 		if bits&closed != 0 {
 			s.hangUp()
@@ -364,6 +370,14 @@ func (s *Session) tick() {
 		}
 		if s.phase == open && s.cfg.Leaving.begun() && !s.warn(time.Duration(s.cfg.Leaving.over.Load())) {
 			until(now + int64(tellEvery))
+		}
+		if s.pending() != nil {
+			if s.advance(); s.phase >= closing {
+				return // which has set the timer
+			}
+			if q := s.pending(); q != nil && q.full {
+				until(now + int64(askAgain))
+			}
 		}
 		if r := s.seldom; r != nil {
 			if at := r.commands.expire(s.turn, now); at != 0 {
@@ -488,6 +502,7 @@ func (s *Session) end() {
 	if s.seldom != nil {
 		s.seldom.hello = nil
 		s.seldom.commands.gone()
+		s.dropInquiries()
 		s.dropTokens()
 	}
 	s.out.End()

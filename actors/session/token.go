@@ -35,6 +35,9 @@ type refresh struct {
 func (s *Session) become(id *auth.Identity) {
 	s.identity.Store(id)
 	s.expires, s.ageing = 0, false
+	for m := s.rooms.first; m != nil; m = m.Next {
+		m.Speaks = false
+	}
 	if !id.Expires.IsZero() {
 		// Saturated at about 146 years, so that sums with the clock stay positive.
 		left := min(time.Until(id.Expires), 1<<62)
@@ -70,8 +73,6 @@ func (s *Session) verify() {
 func (s *Session) verified() {
 	f := s.seldom.refresh
 	r, id := f.waiting[0], f.identity
-	f.waiting = f.waiting[1:]
-	s.cfg.Queue.Release(int64(len(r.Token)))
 	switch {
 	case errors.Is(f.err, auth.ErrUnauthenticated):
 		s.refuse(r, errBadToken)
@@ -80,21 +81,33 @@ func (s *Session) verified() {
 	case id.Tenant != s.identity.Load().Tenant || id.Subject != s.identity.Load().Subject:
 		s.refuse(r, errStranger)
 	default:
-		s.renew(r, id)
+		s.renewAs(id, func(err *codec.Error) {
+			if s.phase == ended {
+				return
+			}
+			if err != nil {
+				s.refuse(r, err)
+			} else {
+				// Before everything, so that no room is left before it.
+				s.out.Lead(codec.NewSecretFrame(&codec.Reply{ID: r.ID, OK: s.renewed()}))
+			}
+			s.nextToken()
+		})
+		return
 	}
+	s.nextToken()
+}
+
+// nextToken goes on after the request that was looked at is answered.
+func (s *Session) nextToken() {
+	f := s.seldom.refresh
+	s.cfg.Queue.Release(int64(len(f.waiting[0].Token)))
+	f.waiting = f.waiting[1:]
 	if len(f.waiting) == 0 {
 		s.seldom.refresh = nil
 	} else {
 		s.verify()
 	}
-}
-
-// renew goes on with new credentials. The reply goes out before everything, so
-// that no room is left before it.
-func (s *Session) renew(r *codec.Token, id *auth.Identity) {
-	s.become(id)
-	s.out.Lead(codec.NewSecretFrame(&codec.Reply{ID: r.ID, OK: s.renewed()}))
-	s.leaveForbidden()
 }
 
 func (s *Session) renewed() *codec.TokenResult {
@@ -114,31 +127,38 @@ func (s *Session) dropTokens() {
 // renewal brings credentials that were verified elsewhere.
 type renewal struct {
 	identity *auth.Identity
-	done     func(*codec.TokenResult) // nil: the session has ended
+	done     func(*codec.TokenResult, *codec.Error) // neither: the session has ended
 }
 
 // Renew goes on with credentials of the same tenant and subject that came on another
 // way. done is told once; it must not block. False: the session takes nothing more.
 // Callable by anyone.
-func (s *Session) Renew(id *auth.Identity, done func(*codec.TokenResult)) bool {
+func (s *Session) Renew(id *auth.Identity, done func(*codec.TokenResult, *codec.Error)) bool {
 	return s.Mailbox().Post(backpressure.Control, mailbox.Item{Msg: &renewal{id, done}, Size: 64}).Took()
 }
 
 // removed answers a renewal that the session has ended before.
 func removed(msg any, _ backpressure.Outcome) {
 	if r, ok := msg.(*renewal); ok {
-		r.done(nil)
+		r.done(nil, nil)
 	}
 }
 
 func (s *Session) adopt(r *renewal) {
 	if s.phase >= closing {
-		r.done(nil)
+		r.done(nil, nil)
 		return
 	}
-	s.become(r.identity)
-	r.done(s.renewed())
-	s.leaveForbidden()
+	s.renewAs(r.identity, func(err *codec.Error) {
+		switch {
+		case s.phase == ended:
+			r.done(nil, nil)
+		case err != nil:
+			r.done(nil, err)
+		default:
+			r.done(s.renewed(), nil)
+		}
+	})
 }
 
 // leaveForbidden ends the memberships that the credentials do not cover any more, or
