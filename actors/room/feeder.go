@@ -177,7 +177,8 @@ func (r *Room) pageRead() {
 
 // feedWaiting serves everybody whom a page serves.
 func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
-	if page.Head.Epoch != r.seq.pos.Epoch || page.Head.Offset > r.seq.pos.Offset {
+	anew := page.Head.Epoch != r.seq.pos.Epoch
+	if anew || page.Head.Offset > r.seq.pos.Offset {
 		// The room does not know of it yet; it reads that first.
 		r.seq.atLeast(page.Head)
 	}
@@ -201,6 +202,9 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 		m.queued = false
 		switch {
 		case m.state != joining && m.state != behind:
+		case page.Reset != codec.ResetNone && m.pos == since && anew:
+			m.queued = true // it goes on where the room will, not in a history that may be gone
+			still = append(still, m)
 		case page.Reset != codec.ResetNone && m.pos == since:
 			r.lost(m, page.Reset)
 		case oldest && m.pos.Epoch == page.Head.Epoch && m.pos.Offset < low:

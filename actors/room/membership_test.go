@@ -310,3 +310,18 @@ func TestMembersWhileReadsFail(t *testing.T) {
 	want(t, "the one who was behind", f[len(f)-1], "event 50")
 	want(t, "and has them all", len(f), 50)
 }
+
+// Whoever comes back after the history was lost, before the room has heard of that, is reset
+// once, to the history that there is.
+func TestMemberResumesWhenTheRoomDoesNotKnowYet(t *testing.T) {
+	s := newStage(t, plain)
+	live := s.member("carol")
+	s.publishAll(live, 1, 5*windowRest) // more than the room holds
+	live.frames()
+	s.broker.history = history{epoch: "e1", epochs: 1}
+	p := s.peer("alice", 64)
+	want(t, "told", p.join(at("e0:3")), []string{"joined 0 reset epoch"})
+	want(t, "who was there", live.frames(), []string{"reset epoch 0"})
+	s.run()
+	want(t, "and then", p.frames(), nil)
+}
