@@ -235,6 +235,7 @@ func (e *Engine) newTenant(name string) *node {
 		Generation: func() uint64 { return e.generations.Add(1) },
 		Timing:     e.timing.rooms,
 		Linked:     e.tracing.linker(),
+		Herd:       new(room.Herd),
 	}
 	n.rates.Set(limited(limits.SessionRate))
 	n.rates.SetAll(limited(limits.Rate))

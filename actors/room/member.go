@@ -1,6 +1,8 @@
 package room
 
 import (
+	"time"
+
 	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -295,6 +297,7 @@ func (r *Room) accept(m *member, pos codec.Position, reset codec.ResetReason) {
 	}
 	if reset != codec.ResetNone {
 		m.Out.CountReset(reset)
+		ok.After = r.cfg.Herd.turn(ok.Data, time.Now())
 	}
 	m.join, m.answered = nil, true
 	m.pos = pos
@@ -335,7 +338,9 @@ func (r *Room) reset(m *member, reason codec.ResetReason) {
 	if m.state == over {
 		return // the handler has failed once too often, and the room ended
 	}
-	f := codec.NewFrame(&codec.Reset{Room: r.cfg.Topic.Room, Reason: reason, Position: r.seq.pos, Data: data})
+	f := codec.NewFrame(&codec.Reset{
+		Room: r.cfg.Topic.Room, Reason: reason, Position: r.seq.pos, Data: data, After: r.cfg.Herd.turn(data, time.Now()),
+	})
 	m.pos = r.seq.pos
 	if m.state == behind {
 		m.become(live)

@@ -52,6 +52,8 @@ type Env struct {
 	Generation func() uint64
 	// Timing is told how long rooms' messages wait; nil: nobody asks.
 	Timing mailbox.Timing
+	// Herd is of the tenant's members; nil: whoever is reset waits for nobody.
+	Herd *Herd
 	// Linked follows an event that another node follows, on this one; nil: none is.
 	Linked func(*codec.Trace) message.Trace
 }
