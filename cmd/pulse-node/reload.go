@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"reflect"
@@ -65,6 +66,9 @@ func (r *reloader) try(e *engine.Engine) error {
 			unused.Close()
 		}
 	}()
+	if err := selfCheck(context.Background(), next, jwt); err != nil {
+		return err
+	}
 	kept, err := e.Reload(engineConfig(next, jwt, r.log))
 	if err != nil {
 		return err
@@ -100,6 +104,9 @@ func (r *reloader) stays(setting string) {
 func (r *reloader) warn() {
 	if jwt := r.config.Auth.JWT; len(jwt.Keys) == 0 && jwt.JWKS.URL == "" {
 		r.log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
+	}
+	for _, f := range r.config.Idle() {
+		r.log.Warn("setting changes nothing", "setting", f.Key, "why", f.Problem)
 	}
 }
 

@@ -47,6 +47,9 @@ to standard error.`,
 		}
 		r := &reloader{load: load, log: log, level: level, certificate: certificate, config: c, jwt: jwt}
 		defer r.close()
+		if err := selfCheck(cmd.Context(), c, jwt); err != nil {
+			return err
+		}
 		r.warn()
 		nodes, err := newRedis(c, log)
 		if err != nil {
