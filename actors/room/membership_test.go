@@ -322,6 +322,5 @@ func TestMemberResumesWhenTheRoomDoesNotKnowYet(t *testing.T) {
 	p := s.peer("alice", 64)
 	want(t, "told", p.join(at("e0:3")), []string{"joined 0 reset epoch"})
 	want(t, "who was there", live.frames(), []string{"reset epoch 0"})
-	s.run()
-	want(t, "and then", p.frames(), nil)
+	want(t, "and then", len(p.frames()), 0)
 }
