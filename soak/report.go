@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -24,12 +25,14 @@ type report struct {
 	Median, Slow, Slowest                        time.Duration // from publish to arrival, outages included
 	Findings                                     []history.Finding
 	Oddities                                     []string
+
+	rooms []history.Room
 }
 
 func newReport(o options, c *crowd, faults []history.Fault) *report {
 	r := &report{Seed: o.Seed, Took: c.now(), Faults: faults, Resets: map[string]int{}}
 	rooms, oddities := c.histories()
-	r.Oddities = oddities
+	r.Oddities, r.rooms = oddities, rooms
 	for _, room := range rooms {
 		for _, p := range room.Sent {
 			r.Published++
@@ -96,12 +99,37 @@ func (r *report) write(w io.Writer) {
 			fmt.Fprintf(w, "… and %d more\n", len(r.Findings)-shown)
 			break
 		}
-		fmt.Fprintf(w, "%s in %s at %.1fs: %s: %s\n", f.Rule, f.Room, f.At.Seconds(), f.Member, f.Text)
+		fmt.Fprintf(w, "%s in %s at %.3fs: %s: %s\n", f.Rule, f.Room, f.At.Seconds(), f.Member, f.Text)
+		if i < explained {
+			r.explain(w, f)
+		}
 	}
 	for _, o := range r.Oddities {
 		fmt.Fprintln(w, o)
 	}
 	fmt.Fprintln(w, map[bool]string{true: "verdict: every history holds", false: "verdict: it does not hold"}[r.well()])
+}
+
+// explained is how many findings are printed with what the member was told around them.
+const explained = 3
+
+// explain prints what the member was told, and what the room's epochs were.
+func (r *report) explain(w io.Writer, f history.Finding) {
+	i := slices.IndexFunc(r.rooms, func(room history.Room) bool { return room.Name == f.Room })
+	began := map[string]history.Entry{} // by epoch, when somebody first heard of it
+	for _, m := range r.rooms[i].Members {
+		for n, e := range m.Entries {
+			if first, ok := began[e.Position.Epoch]; e.Position.Epoch != "" && (!ok || e.At < first.At) {
+				began[e.Position.Epoch] = e
+			}
+			if m.Name == f.Member && e.At > f.At-3*time.Second && e.At < f.At+time.Second {
+				fmt.Fprintf(w, "    %d. %.3fs %v\n", n, e.At.Seconds(), e)
+			}
+		}
+	}
+	for _, epoch := range slices.SortedFunc(maps.Keys(began), func(a, b string) int { return cmp.Compare(began[a].At, began[b].At) }) {
+		fmt.Fprintf(w, "    %.3fs epoch %s: %v\n", began[epoch].At.Seconds(), epoch, began[epoch])
+	}
 }
 
 // delays counts times in buckets that are a twelfth wide.

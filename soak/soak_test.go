@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -26,13 +27,15 @@ import (
 	"github.com/yaza-dev/pulse/soak/history"
 )
 
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()%1_000_000), "which faults come when")
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Three nodes, 200 clients in 20 rooms, every fault once: no history shows a fault of the
 // deployment. `make soak-redis` goes on for longer.
 func TestHistoriesOfADeploymentThroughFaults(t *testing.T) {
 	o := options{
-		Seed: uint64(time.Now().UnixNano() % 1_000_000), Settle: 300 * time.Millisecond, Ending: time.Minute,
+		Seed: *seed, Settle: 300 * time.Millisecond, Ending: time.Minute,
 		Clients: 200, Rooms: 20, Rate: 60, Out: t.Output(),
 	}
 	l := newLab(t)

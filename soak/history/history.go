@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/yaza-dev/pulse/codec"
@@ -56,6 +57,23 @@ type Entry struct {
 	Reason    codec.ResetReason // of Reset, and of a Joined that resets
 	Position  codec.Position    // of the event, or where delivery begins
 	Key                         // of Event
+}
+
+// String tells it in one line.
+func (e Entry) String() string {
+	switch {
+	case e.Kind == Joined && e.Recovered:
+		return fmt.Sprintf("recovered at %v", e.Position)
+	case e.Kind == Joined && e.Reason == codec.ResetNone:
+		return fmt.Sprintf("joined at %v", e.Position)
+	case e.Kind == Joined || e.Kind == Reset:
+		return fmt.Sprintf("reset (%v) to %v", e.Reason, e.Position)
+	case e.Kind == Event:
+		return fmt.Sprintf("publication %v at %v", e.Key, e.Position)
+	case e.Kind == Left:
+		return "left"
+	}
+	return "connection lost"
 }
 
 // Fault is what was done to the deployment, until it was whole again.
