@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -496,4 +497,39 @@ func (s share) Publish(c *room.Context, _ *room.Event) error {
 	}
 	s.offer(c.Tenant())
 	return nil
+}
+
+// Features do what they say whatever other one is on: each pair of them is tried in a
+// node that has both. StackExchange/StackExchange.Redis#439
+func TestB155_FeaturesWorkTogether(t *testing.T) {
+	features := map[string]effect{}
+	for _, e := range effects(t) {
+		name, _, _ := strings.Cut(e.settings[0], "=")
+		features[name] = e
+	}
+	names := []string{
+		"origins", "trusted_proxies", "auth.cookie", "auth.jwt.jwks.url", "transport.compression.enabled", "transport.max_message_bytes",
+		"session.presence_grace", "session.unacked", "deployment_key_file",
+	}
+	file := write(t, "pulse.yaml", trialYAML)
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			t.Run(a+" "+b, func(t *testing.T) {
+				t.Parallel()
+				args := []string{"serve", "--config", file}
+				for _, name := range []string{a, b} {
+					args = append(args, flagsOf(slices.Concat(features[name].settings, features[name].with))...)
+				}
+				n := &trial{running: start(t, args...), t: t}
+				for _, name := range []string{a, b} {
+					if got := features[name].try(n); got != features[name].after {
+						t.Errorf("%s: %s, want %s", name, got, features[name].after)
+					}
+				}
+				for _, p := range n.peers {
+					p.c.CloseNow()
+				}
+			})
+		}
+	}
 }
