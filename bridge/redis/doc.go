@@ -59,6 +59,13 @@
 // presence hear nothing of it and a lost change means nothing for events. tenure and
 // lookout (both pure) are a node's lease and what it may conclude from another's.
 //
+// # What a tenant may have
+//
+// budget (pure) estimates what a tenant's history takes on the server, as far as this node
+// has written it and it is still kept; each live node admits an equal share of
+// Config.TenantBytes, and knows by the census, a set in which nodes say that they live, how
+// many there are. newRooms (pure) bounds how fast topics without a history are begun.
+//
 // # The machine
 //
 // It says how well events reach other nodes, from what happens to links and commands:
