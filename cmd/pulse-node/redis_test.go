@@ -63,3 +63,30 @@ func TestSettingsOfRedisReachTheBridge(t *testing.T) {
 		t.Error("TLS is not as it is told")
 	}
 }
+
+// What a tenant may have on Redis is what the configuration in force says, its own or
+// everybody's, from a reload on.
+func TestTenantsOnRedisFollowTheConfiguration(t *testing.T) {
+	load := func(text string) *config.Config {
+		t.Helper()
+		c, err := config.Load(config.Sources{File: write(t, "pulse.yaml", text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	b := &redisBridge{}
+	b.terms.Store(load("tenant_defaults: { redis_bytes: 7MiB }\ntenants: { acme: { redis_bytes: 1MiB, new_rooms: 0 } }"))
+	want := func(tenant string, bytes config.Size, rooms int) {
+		t.Helper()
+		if got := b.tenant(tenant); got.RedisBytes != bytes || got.NewRooms != rooms {
+			t.Errorf("%s: %v bytes, %d rooms, want %v, %d", tenant, got.RedisBytes, got.NewRooms, bytes, rooms)
+		}
+	}
+	want("acme", 1<<20, 0)
+	want("other", 7<<20, 1000)
+	b.reload(load("tenants: { other: { new_rooms: 5 } }"))
+	want("acme", 256<<20, 1000)
+	want("other", 256<<20, 5)
+	(*redisBridge)(nil).reload(load("")) // a node that stands alone
+}
