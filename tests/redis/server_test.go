@@ -170,12 +170,13 @@ func ttl(t *testing.T, s *server.Server, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// 20,000 rooms are subscribed anew in batches, and each of them delivers.
+// 20,000 rooms are subscribed anew in batches, each is compared once, only those that
+// differ are read, and others are served meanwhile.
 func TestTwentyThousandRoomsAreSubscribedAnew(t *testing.T) {
 	s := server.Start(t)
 	p := server.NewProxy(t, s.Address())
-	b := node(t, p.Address())
-	const n = 20_000
+	a, b := node(t, s.Address()), node(t, p.Address())
+	const n, differ = 20_000, 20
 	followers := make([]*bridgetest.Follower, n)
 	topics := topicsOf(n)
 	for i, topic := range topics {
@@ -186,26 +187,70 @@ func TestTwentyThousandRoomsAreSubscribedAnew(t *testing.T) {
 			}
 		}
 	}
-	s.Do("CONFIG", "RESETSTAT")
-	began := time.Now()
+	p.Refuse(true)
 	p.CutLinks()
 	until(t, b, bridge.Down)
-	until(t, b, bridge.Up)
-	t.Logf("%d rooms in %v", n, time.Since(began))
-	stats := s.Do("INFO", "commandstats")
-	_, calls, _ := strings.Cut(stats, "cmdstat_subscribe:calls=")
-	calls, _, _ = strings.Cut(calls, ",")
-	if got, err := strconv.Atoi(calls); err != nil || got > 2*n/512+50 {
-		t.Errorf("%s commands to subscribe %d rooms", calls, n)
+	for i := range differ {
+		fill(t, a, topics[i*997], 1)
 	}
-	for i := 0; i < n; i += 997 {
-		fill(t, b, topics[i], 1)
-		whole(t, followers[i], 0, 1)
+	s.Do("CONFIG", "RESETSTAT")
+	began := time.Now()
+	p.Refuse(false)
+	stop, slowest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var most time.Duration
+		for {
+			select {
+			case <-stop:
+				slowest <- most
+				return
+			default:
+			}
+			sent := time.Now()
+			receive(t, send(a, room, bridge.Publication{Event: event(room, "p")}), "an answer")
+			most = max(most, time.Since(sent))
+		}
+	}()
+	until(t, b, bridge.Up)
+	took := time.Since(began)
+	for i := range differ {
+		whole(t, followers[i*997], 0, 1)
+	}
+	eventually(t, "every room to be compared", func() bool { return calls(t, s, "hmget") >= n }) // the record of each
+	close(stop)
+	most := receive(t, slowest, "the end of the load")
+	t.Logf("%d rooms in %v; meanwhile a publish took %v at most", n, took, most)
+	if most > 2*time.Second {
+		t.Errorf("a publish of another node took %v", most)
+	}
+	if got := calls(t, s, "subscribe"); got > 2*n/512+50 {
+		t.Errorf("%d commands to subscribe %d rooms", got, n)
+	}
+	if looks, scripts := calls(t, s, "hmget"), calls(t, s, "evalsha"); looks > n+n/20 || scripts > n/20 {
+		t.Errorf("%d rooms were looked at %d times, in %d calls", n, looks, scripts)
+	}
+	if got := b.Counters().Gaps.Load(); got != differ {
+		t.Errorf("%d rooms were read, and %d differ", got, differ)
 	}
 	for _, f := range followers {
 		f.Close()
 	}
-	eventually(t, "no subscription but the probe's", func() bool { return len(strings.Fields(s.Do("PUBSUB", "CHANNELS"))) == 1 })
+	eventually(t, "no subscription but the probes'", func() bool { return len(strings.Fields(s.Do("PUBSUB", "CHANNELS"))) == 2 })
+}
+
+// calls is how often a command was called since the statistics were last reset.
+func calls(t *testing.T, s *server.Server, command string) int {
+	t.Helper()
+	_, rest, found := strings.Cut(s.Do("INFO", "commandstats"), "cmdstat_"+command+":calls=")
+	if !found {
+		return 0
+	}
+	text, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func eventually(t *testing.T, what string, met func() bool) {
