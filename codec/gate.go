@@ -138,7 +138,7 @@ func (g *gate) field(c Codec, k span, p, depth int) int {
 	g.fields[f] = span{uint32(p), uint32(end)}
 	switch f {
 	case fieldData:
-		g.inFault, g.fault = g.fault, ""
+		g.inFault = g.fault
 	case fieldRooms:
 		g.inRooms, g.fault = false, ""
 	}

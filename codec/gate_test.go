@@ -117,6 +117,7 @@ var jsonGateCases = []struct {
 	{"a fault in the data of a room is not the frame's", `{"rooms":[{"data":1e999}],"data":1}`, okay},
 	{"a fault in data is kept whatever follows", `{"data":1e999,"rooms":[{"data":1}],"x":1}`, fault},
 	{"data below another key is no data", `{"x":{"data":1e999}}`, okay},
+	{"data as deep as that of rooms, behind them, is none", `{"rooms":[],"x":[{"data":1e999}],"data":1}`, okay},
 }
 
 // packGateCases are hex; also the fuzzers' seeds.
@@ -162,6 +163,7 @@ var packGateCases = []struct {
 	{"a key that is no text in the data of a room", "81 a5726f6f6d73 91 81 a464617461 81 01 02", okay},
 	{"a key that is no text beside the data of a room", "81 a5726f6f6d73 91 81 a161 81 01 02", bad},
 	{"a key that is no text deeper than the data of a room", "81 a5726f6f6d73 91 81 a161 81 a464617461 81 01 02", bad},
+	{"a key that is no text as deep as the data of rooms, behind them", "82 a5726f6f6d73 90 a178 91 81 a464617461 81 01 02", bad},
 	{"ext outside of data", "81 a161 d40100", okay},
 	{"ext in data", "81 a464617461 d40100", fault},
 	{"timestamp in data", "81 a464617461 d6ff00000000", fault},

@@ -99,7 +99,7 @@ func (c *checker) common(p []byte) int {
 	if size > c.max {
 		return 0
 	}
-	c.header[0], c.packed, c.left = p[0], false, uint64(size)
+	c.header[0], c.left = p[0], uint64(size)
 	return n
 }
 

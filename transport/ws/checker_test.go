@@ -77,6 +77,7 @@ func TestB002_B005_B007_EveryRuleByteByByte(t *testing.T) {
 		{"a continuation of nothing", []byte{0x80}, 0, codec.CauseProtocol, 1002},
 		{"a continuation after the last fragment", join(clientFrame(0x01, nil), clientFrame(0x80, nil), []byte{0x80}), 12, codec.CauseProtocol, 1002},
 		{"a text within a message", join(clientFrame(0x02, nil), []byte{0x81}), 6, codec.CauseProtocol, 1002},
+		{"a whole text within a message", join(clientFrame(0x02, nil), text), 6, codec.CauseProtocol, 1002},
 		{"a frame without mask", []byte{0x81, 0x02}, 1, codec.CauseProtocol, 1002},
 		{"a fragmented ping", []byte{0x09}, 0, codec.CauseProtocol, 1002},
 		{"a ping of 126 bytes", []byte{0x89, 0xFE}, 1, codec.CauseProtocol, 1002},
