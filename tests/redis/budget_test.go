@@ -150,3 +150,24 @@ func TestNewRoomsAreRationed(t *testing.T) {
 	}
 	eventually(t, "one more", func() bool { return begin("acme", fmt.Sprintf("chat:more:%d", made)) == nil })
 }
+
+// In a cluster nodes are counted in one place, whatever part a room is in; and what is
+// there can be looked at.
+func TestATenantsBytesInACluster(t *testing.T) {
+	g := server.StartCluster(t, false)
+	few := func(c *redis.Config) { bounded(100_000)(c); clustered(g)(c) }
+	a := node(t, "", few)
+	alone := flood(t, a, "alone", "a", plenty)
+	node(t, "", few)
+	eventually(t, "a half", func() bool {
+		got := flood(t, a, fmt.Sprintf("half%d", made.Add(1)), "a", plenty)
+		return got >= alone/2-2 && got <= alone/2+2
+	})
+	where := redis.Config{Addresses: g.Addresses(), Mode: redis.Cluster, KeyPrefix: "pulse:"}
+	for i := range 10 {
+		p, found, err := redis.Peek(t.Context(), where, codec.Topic{Tenant: "alone", Room: fmt.Sprintf("chat:a:%d", i)}, codec.Position{}, 10)
+		if err != nil || !found || len(p.Events) != 1 || p.Head.Offset != 1 {
+			t.Errorf("%+v, %v, %v", p, found, err)
+		}
+	}
+}
