@@ -168,6 +168,7 @@ func (q *Queue[T]) find(key uint64) (int, bool) {
 }
 
 func (q *Queue[T]) push(e Entry[T]) {
-	q.ring.Push(e)
+	s := q.ring.Extend() // by field: a copy of the whole reads in wider words than the caller wrote, and waits for them
+	s.Item, s.Size, s.Key, s.Expires = e.Item, e.Size, e.Key, e.Expires
 	q.bytes += e.Size
 }

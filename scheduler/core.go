@@ -39,12 +39,15 @@ func (c *core) link(t *Task, f *Flow, front bool) {
 	} else {
 		f.list(t.class).push(t)
 	}
-	f.tenant.ready++
-	if !f.tenant.barred {
+	tenant := f.tenant
+	tenant.ready++
+	if !tenant.barred {
 		c.ready++
 	}
-	f.tenant.activate(f)
-	c.activate(f.tenant)
+	tenant.activate(f)
+	if !tenant.listed {
+		c.activate(tenant)
+	}
 }
 
 func (c *core) linkControl(t *Task) {
@@ -197,7 +200,7 @@ func (c *core) takeCrowd(t *Tenant, g *group) bool {
 	for t.current != nil && t.current.alone() && g.n < groupTasks {
 		c.takeAlone(t.current, g, ahead)
 		t.leave()
-		for t.current == nil && t.toVisit > 0 && g.n < groupTasks && !t.resumes() {
+		for t.current == nil && t.toVisit > 0 && g.n < groupTasks && (t.resumed.empty() || !t.resumes()) {
 			ahead = !t.fresh.empty()
 			t.toVisit--
 			t.visit()
@@ -282,16 +285,20 @@ func (c *core) settle(g *group) {
 }
 
 func (c *core) finish(t *Task, more bool) {
+	t.phase = idle
+	switch {
+	case more || t.woken != nil:
+		c.again(t)
+	case !t.linked:
+		t.flow = nil
+	}
+}
+
+// again makes a task ready whose Run has ended.
+func (c *core) again(t *Task) {
 	f := t.flow
 	if t.woken != nil {
-		f, t.woken, more = t.woken, nil, true
-	}
-	t.phase = idle
-	if !more {
-		if !t.linked {
-			t.flow = nil
-		}
-		return
+		f, t.woken = t.woken, nil
 	}
 	if f == nil {
 		f = t.home

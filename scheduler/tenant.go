@@ -92,7 +92,9 @@ func (t *Tenant) activate(f *Flow) {
 			t.fresh.push(f)
 		}
 	}
-	t.enterFirst(f)
+	if !f.actors.empty() {
+		t.enterFirst(f)
+	}
 }
 
 // await puts f behind the old flows.
@@ -111,9 +113,9 @@ func (t *Tenant) pass() *Flow {
 	return f
 }
 
-// enterFirst lets a flow's next batch run ahead of the drains, unless the flow is in debt.
+// enterFirst lets the next batch of a flow with ready actors run ahead of the drains, unless the flow is in debt.
 func (t *Tenant) enterFirst(f *Flow) {
-	if !f.first && !f.actors.empty() && (f.deficit >= 0 || f.due) {
+	if !f.first && (f.deficit >= 0 || f.due) {
 		f.first = true
 		t.nFirsts++
 		t.firsts.push(f)
@@ -175,7 +177,9 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 		return false
 	}
 	f.due = false
-	t.enterFirst(f)
+	if !f.actors.empty() {
+		t.enterFirst(f)
+	}
 	g.batch = true
 	return true
 }
@@ -259,7 +263,9 @@ func (t *Tenant) visit() {
 		return
 	}
 	f.due = true
-	t.enterFirst(f)
+	if !f.actors.empty() {
+		t.enterFirst(f)
+	}
 	t.current = f
 }
 

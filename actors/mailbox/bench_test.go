@@ -31,7 +31,7 @@ const (
 
 type note struct{ _ int }
 
-// side is one of the two mailboxes: round sends messages and returns when all have
+// side is one of the mailboxes that are compared: round sends messages and returns when all have
 // been handled.
 type side struct {
 	name     string
@@ -39,7 +39,8 @@ type side struct {
 	messages int
 }
 
-func compare(b *testing.B, ours, theirs side, rounds int) {
+// compare alternates ours with theirs, and with others that are only told.
+func compare(b *testing.B, rounds int, ours, theirs side, others ...side) {
 	b.ReportAllocs()
 	measure := func(s side) float64 {
 		before := processorTime()
@@ -48,25 +49,26 @@ func compare(b *testing.B, ours, theirs side, rounds int) {
 		}
 		return float64(processorTime()-before) / float64(rounds*s.messages)
 	}
-	measure(ours)
-	measure(theirs)
-	b.ResetTimer()
-	var x, y, ratio []float64
-	for i := range max(b.N, 11) {
-		var o, t float64
-		if i%2 == 0 {
-			o, t = measure(ours), measure(theirs)
-		} else {
-			t, o = measure(theirs), measure(ours)
-		}
-		x, y, ratio = append(x, o), append(y, t), append(ratio, o/t)
+	sides := append([]side{ours, theirs}, others...)
+	for _, s := range sides {
+		measure(s)
 	}
-	for _, s := range [][]float64{x, y, ratio} {
-		slices.Sort(s)
+	b.ResetTimer()
+	took := make([][]float64, len(sides))
+	var ratio []float64
+	for i := range max(b.N, 11) {
+		for j := range sides {
+			at := (i + j) % len(sides)
+			took[at] = append(took[at], measure(sides[at]))
+		}
+		ratio = append(ratio, took[0][i]/took[1][i])
 	}
 	n := len(ratio)
-	b.ReportMetric(x[n/2], ours.name+"-cpu-ns/message")
-	b.ReportMetric(y[n/2], theirs.name+"-cpu-ns/message")
+	for i, s := range sides {
+		slices.Sort(took[i])
+		b.ReportMetric(took[i][n/2], s.name+"-cpu-ns/message")
+	}
+	slices.Sort(ratio)
 	b.ReportMetric(ratio[n/2], "ratio")
 	b.ReportMetric(ratio[0], "ratio-min")
 	b.ReportMetric(ratio[n-1], "ratio-max")
@@ -151,6 +153,12 @@ func (s *rigged) ours(class scheduler.Class, a actor.Actor) *mailbox.Mailbox {
 	return m
 }
 
+func (s *rigged) bare(pool *barePool, a actor.Actor) *bare {
+	m := &bare{pool: pool}
+	s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithMailbox(func() actor.Mailbox { return m })))
+	return m
+}
+
 func (s *rigged) theirs(a actor.Actor) *actor.PID {
 	return s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
 }
@@ -160,7 +168,7 @@ func BenchmarkOneToOne(b *testing.B) {
 	x := &receiver{expected: window, all: make(chan struct{}, 1)}
 	y := &receiver{expected: window, all: make(chan struct{}, 1)}
 	m, pid := s.ours(scheduler.Actor, x), s.theirs(y)
-	compare(b,
+	compare(b, 2000,
 		side{"ours", func() {
 			for range window {
 				m.Post(backpressure.Interactive, mailbox.Item{Msg: msg})
@@ -172,7 +180,7 @@ func BenchmarkOneToOne(b *testing.B) {
 				s.system.Root.Send(pid, msg)
 			}
 			<-y.all
-		}, window}, 2000)
+		}, window})
 }
 
 // fanOut is an actor that sends a message to each of the idle ones.
@@ -205,7 +213,13 @@ func BenchmarkOneToIdle(b *testing.B) {
 		f.pids = append(f.pids, s.theirs(idler{c}))
 	}
 	m, pid := s.ours(scheduler.Actor, f), s.theirs(f)
-	compare(b,
+	bares := &fanOutBare{}
+	pool := newBarePool(b)
+	for range idleActors {
+		bares.members = append(bares.members, s.bare(pool, idler{c}))
+	}
+	sender := s.bare(pool, bares)
+	compare(b, 10,
 		side{"ours", func() {
 			c.left.Store(idleActors)
 			m.Post(backpressure.Interactive, mailbox.Item{Msg: msg})
@@ -215,7 +229,12 @@ func BenchmarkOneToIdle(b *testing.B) {
 			c.left.Store(idleActors)
 			s.system.Root.Send(pid, msg)
 			<-c.all
-		}, idleActors}, 10)
+		}, idleActors},
+		side{"bare", func() {
+			c.left.Store(idleActors)
+			sender.PostUserMessage(msg)
+			<-c.all
+		}, idleActors})
 }
 
 func BenchmarkManyToOne(b *testing.B) {

@@ -33,8 +33,8 @@ func (m *Mailbox) post(t *scheduler.Turn, l backpressure.Lane, it *Item) backpre
 	m.stamp(l, it)
 	switch {
 	case m.alone(l, it.Size):
-		// Field by field: a literal is made elsewhere and copied in wider words, which
-		// the processor cannot read before all of it is written.
+		// By field: a literal is made elsewhere and copied in wider words than it was
+		// written in, for which the processor waits.
 		s := &m.sole
 		s.msg, s.key, s.expires, s.size, s.lane = it.Msg, it.Key, it.Expires, int32(it.Size), l
 	case it.Policy == backpressure.CoalesceLatest || it.Policy == backpressure.DropOldest:
