@@ -293,7 +293,9 @@ func (c *connection) greet() {
 		c.stays()
 		c.e.wheel.Clear(&c.timer)
 		c.e.admission.leave(c.request.Remote)
-		c.request = transport.Request{Remote: c.request.Remote, Held: c.request.Held} // its headers would stay as long as the connection
+		// What only the handshake needed would stay as long as the connection.
+		c.stays = nil
+		c.request = transport.Request{Remote: c.request.Remote, Held: c.request.Held}
 	}
 }
 
