@@ -44,9 +44,12 @@ func (e *Engine) Abandon(r *http.Request) { e.admission.leave(address(r)) }
 
 // Accept takes a connection over.
 func (e *Engine) Accept(c transport.Conn, r transport.Request) transport.Receiver {
-	n := &connection{e: e, conn: c, request: r, deadline: time.Now().Add(e.cfg.Limits.HandshakeTimeout)}
+	n := &connection{e: e, conn: c, request: r, deadline: r.Deadline}
+	if latest := time.Now().Add(e.cfg.Limits.HandshakeTimeout); n.deadline.IsZero() || n.deadline.After(latest) {
+		n.deadline = latest
+	}
 	n.timer.Init(func() { c.Close(codec.CauseTimeout, "no hello in time") })
-	e.wheel.Set(&n.timer, e.cfg.Limits.HandshakeTimeout)
+	e.wheel.Set(&n.timer, time.Until(n.deadline))
 	e.connections.add(n)
 	n.guest = e.guests.enter() // else it is closed at once
 	n.stays = context.AfterFunc(e.staying, func() { c.Close(codec.CauseRestart, e.leaving.Reason("")) })

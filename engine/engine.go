@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,6 +56,7 @@ type Engine struct {
 	renewals   renewals        // likewise
 	unwatch    func()
 	proxies    proxies
+	shaking    ws.Handshakes     // what is computed of handshakes at once, fair by address
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
 	unjudged   seldom            // has its own lock
@@ -172,8 +174,13 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	leases.Told(e.told)
 	// Above those of an Engine that had the same Presence before.
 	e.generations.Store(uint64(time.Now().UnixMicro()))
+	e.shaking = ws.Handshakes{
+		Timeout: cfg.Limits.HandshakeTimeout, Source: sourceOf,
+		Gate: scheduler.NewGate(max(1, runtime.GOMAXPROCS(0)/2)),
+	}
 	e.sockets = ws.NewHandler(ws.Config{
-		Acceptor: e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout,
+		Handshakes: e.shaking,
+		Acceptor:   e, MaxMessageBytes: cfg.Limits.MaxMessageBytes, WriteTimeout: cfg.Limits.WriteTimeout,
 		Compression: cfg.Compression, Logger: cfg.Logger,
 	})
 	e.wheel.Start()

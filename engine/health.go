@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"path"
@@ -56,10 +57,18 @@ func (e *Engine) watch(h bridge.Health) {
 // Handler serves clients: the public listener.
 func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /v1/ws", e.sockets)
+	mux.Handle("GET "+socketPath, e.sockets)
 	e.serveHTTP(mux)
-	return e.boundBodies(e.proxies.around(exact(mux)))
+	return e.hurry(e.proxies.around(exact(mux)))
 }
+
+const socketPath = "/v1/ws"
+
+// Listener makes l ready for a server of the Handler, below TLS if there is any: the
+// handshake's timeout counts from when a connection is accepted, and few handshakes are
+// computed at once, fairly by address. The server's ConnContext has to be
+// ws.ConnContext.
+func (e *Engine) Listener(l net.Listener) net.Listener { return e.shaking.Listener(l) }
 
 // InternalHandler serves operators: it must not be reachable by clients.
 func (e *Engine) InternalHandler() http.Handler {

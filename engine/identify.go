@@ -48,11 +48,15 @@ func (e *Engine) identify(ctx context.Context, cr auth.Credentials) (*auth.Ident
 	}
 }
 
-// sourceOf is the source of an address as Credentials have it.
+// sourceOf is the source of an address as a text, with a port or without.
 func sourceOf(remote string) string {
 	a, err := netip.ParseAddr(remote)
 	if err != nil {
-		return remote
+		at, err := netip.ParseAddrPort(remote)
+		if err != nil {
+			return remote
+		}
+		a = at.Addr()
 	}
 	return source(a).String()
 }
@@ -112,8 +116,9 @@ func (e *Engine) vouch(r *http.Request) *codec.Error {
 	if cr.Source != auth.Bearer {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(e.staying, e.cfg.Limits.HandshakeTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), e.cfg.Limits.HandshakeTimeout)
 	defer cancel()
+	defer context.AfterFunc(e.staying, cancel)()
 	if _, err := e.identify(ctx, cr); err != nil {
 		return unidentified(err)
 	}

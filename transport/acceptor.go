@@ -3,6 +3,7 @@ package transport
 import (
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -31,6 +32,7 @@ type Request struct {
 	Secure   bool        // TLS ended in this process
 	Protocol string      // the negotiated protocol's name, named by the client or not
 	Held     int         // bytes that the connection holds beside its messages, for as long as it lives
+	Deadline time.Time   // of the handshake, hello included; zero: the Acceptor's own
 }
 
 // keptHeaders are what authenticators, origin rules and logs of a session need.
@@ -42,7 +44,8 @@ var keptHeaders = [...]string{
 	"Sec-Fetch-Site",
 }
 
-// NewRequest keeps of r what a Request has, sharing nothing with r. The host,
+// NewRequest keeps of r what a Request has, sharing nothing with r. The deadline of its
+// context, if it has one, is that of the handshake. The host,
 // which net/http moves out of the headers, is in Header as "Host".
 func NewRequest(r *http.Request, protocol string) Request {
 	kept := make(http.Header, 4)
@@ -58,5 +61,6 @@ func NewRequest(r *http.Request, protocol string) Request {
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		remote = at.Addr().Unmap()
 	}
-	return Request{Header: kept, Remote: remote, Secure: r.TLS != nil, Protocol: protocol}
+	deadline, _ := r.Context().Deadline()
+	return Request{Header: kept, Remote: remote, Secure: r.TLS != nil, Protocol: protocol, Deadline: deadline}
 }

@@ -64,6 +64,7 @@ func (p *program) runNode(ctx context.Context, n node) error {
 		handler = n.around(handler)
 	}
 	servers := [2]*http.Server{n.server(handler), n.server(e.InternalHandler())}
+	servers[0].ConnContext = ws.ConnContext
 	servers[0].ConnState = newDoor(n.engine.Limits.MaxUnauthenticated).state
 	scheme := "http"
 	if n.certificate != nil {
@@ -71,7 +72,7 @@ func (p *program) runNode(ctx context.Context, n node) error {
 		servers[0].TLSConfig = n.certificate.config()
 	}
 	ended := make(chan error, len(servers))
-	for i, listener := range [2]net.Listener{public, internal} {
+	for i, listener := range [2]net.Listener{e.Listener(public), internal} {
 		go func() { ended <- serveOn(servers[i], listener) }()
 	}
 	fmt.Fprintf(p.stdout, "listening public=%s://%s internal=http://%s\n", scheme, reachable(public), reachable(internal))
@@ -132,7 +133,7 @@ func (n node) server(handler http.Handler) *http.Server {
 func serveOn(s *http.Server, l net.Listener) error {
 	var err error
 	if s.TLSConfig != nil {
-		err = s.ServeTLS(ws.NewListener(l), "", "")
+		err = s.ServeTLS(l, "", "")
 	} else {
 		err = s.Serve(l)
 	}

@@ -40,6 +40,9 @@ type Config struct {
 	// Compression of messages.
 	Compression Compression
 
+	// Handshakes is what holds for them; the zero value: nothing.
+	Handshakes Handshakes
+
 	// Logger is told of panics in a Receiver. Default: none.
 	Logger *slog.Logger
 }
@@ -155,6 +158,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		transport.Refuse(w, err)
 		return
 	}
+	done, ok := h.config.Handshakes.upgrading(r)
+	if !ok {
+		h.config.Acceptor.Abandon(r)
+		transport.Refuse(w, codec.Retry(codec.CodeUnavailable, codec.ScopeNode, time.Second, "too many handshakes at once"))
+		return
+	}
+	defer done()
 	if !h.open(w, r, u) {
 		h.config.Acceptor.Abandon(r)
 	}

@@ -16,22 +16,31 @@ import (
 //
 // Without it, or with anything in between, TLS works as well but costs a
 // goroutine for every write. For connections without TLS it changes nothing.
-func NewListener(l net.Listener) net.Listener { return listener{l} }
+func NewListener(l net.Listener) net.Listener { return listener{l, nil} }
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	handshakes *Handshakes // nil: no rule for them
+}
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &heldConn{Conn: c}, nil
+	h := &heldConn{Conn: c}
+	if l.handshakes != nil {
+		h.arrival = newArrival(c, l.handshakes)
+	}
+	return h, nil
 }
 
 // heldConn is the connection below a tls.Conn. Once held, it keeps what TLS
 // writes instead of writing it, so that a write of TLS never blocks.
 type heldConn struct {
-	net.Conn // immutable
+	// immutable
+	net.Conn
+	arrival *arrival // nil: no rule for its handshake
 
 	some atomic.Bool // kept is not nil; for the reader, who asks with each read
 
@@ -47,7 +56,43 @@ const maxOwnRecords = 16 << 10
 
 var errHeld = errors.New("ws: too many TLS records of its own")
 
+func (h *heldConn) Read(b []byte) (int, error) {
+	if h.arrival == nil || h.arrival.over.Load() {
+		return h.Conn.Read(b)
+	}
+	h.arrival.moved()
+	n, err := h.Conn.Read(b)
+	if n > 0 {
+		if refused := h.arrival.read(b[:n]); refused != nil {
+			return 0, refused
+		}
+	}
+	return n, err
+}
+
+func (h *heldConn) Close() error {
+	if h.arrival != nil {
+		h.arrival.end()
+	}
+	return h.Conn.Close()
+}
+
+// SetReadDeadline and SetDeadline cannot put off what is due.
+func (h *heldConn) SetReadDeadline(t time.Time) error {
+	if h.arrival != nil {
+		t = h.arrival.deadline(t)
+	}
+	return h.Conn.SetReadDeadline(t)
+}
+
+func (h *heldConn) SetDeadline(t time.Time) error {
+	return errors.Join(h.SetWriteDeadline(t), h.SetReadDeadline(t))
+}
+
 func (h *heldConn) Write(b []byte) (int, error) {
+	if h.arrival != nil && !h.arrival.over.Load() {
+		h.arrival.moved()
+	}
 	h.mu.Lock()
 	if !h.held {
 		h.mu.Unlock()

@@ -23,7 +23,7 @@ func newSocket(c net.Conn) socket {
 	s := socket{Conn: c, bottom: c}
 	switch top := c.(type) {
 	case *heldConn:
-		s.bottom = top.Conn
+		s.Conn, s.bottom = top.Conn, top.Conn // nothing of it is needed any more
 	case *tls.Conn:
 		if held, ok := top.NetConn().(*heldConn); ok {
 			if raw := newRawWriter(held.Conn); raw != nil {
