@@ -11,7 +11,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/yaza-dev/pulse/bridge"
-	"github.com/yaza-dev/pulse/bridge/redis"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/tests/redis/server"
 )
@@ -29,7 +28,7 @@ func BenchmarkDelivery(b *testing.B) {
 			began := time.Now()
 			late := func(side, i int) time.Duration { return time.Since(began) - time.Duration(due[i][side].Load()) }
 
-			prefix := func(c *redis.Config) { c.KeyPrefix, c.ChannelPrefix = "d:", "d:" }
+			prefix := prefixed("d:")
 			from, to := open(b, s.Address(), prefix), open(b, s.Address(), prefix)
 			topic := codec.Topic{Tenant: "acme", Room: fmt.Sprintf("chat:%d:%d", members, b.N)}
 			for range members {
