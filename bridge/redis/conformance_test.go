@@ -54,17 +54,19 @@ func open(t testing.TB, address string, change ...func(*redis.Config)) *redis.Br
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	bridgetest.TestBroker(t, func(t *testing.T, o bridgetest.Options) bridge.Broker {
-		o.Clock.Real(25 * time.Millisecond)
+		o.Clock.Real(40 * time.Millisecond)
 		return open(t, s.Address())
 	})
 }
 
 func TestOverHostile(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	bridgetest.TestHostile(t, func(t *testing.T, o bridgetest.Options) bridge.Broker {
-		o.Clock.Real(25 * time.Millisecond)
+		o.Clock.Real(40 * time.Millisecond)
 		return open(t, s.Address())
 	})
 }

@@ -19,9 +19,10 @@ func node(name, prefix string) func(*redis.Config) {
 }
 
 func TestLeases(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	bridgetest.TestLeases(t, func(t *testing.T, o bridgetest.Options) bridgetest.LeaseTrial {
-		o.Clock.Real(25 * time.Millisecond)
+		o.Clock.Real(40 * time.Millisecond)
 		s.Flush()
 		return bridgetest.LeaseTrial{
 			A: redis.NewLeases(open(t, s.Address(), node("a", "l:"))), B: redis.NewLeases(open(t, s.Address(), node("b", "l:"))),
@@ -182,6 +183,7 @@ func TestRenewalsOfMany(t *testing.T) {
 // A server that is away answers nobody, and nobody is fenced; what it lost meanwhile
 // comes back with the renewals.
 func TestB144_LeasesOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	s := server.Start(t)
 	bridge1 := open(t, s.Address(), node("a", "l:"))
 	a := leasesOf(bridge1)
