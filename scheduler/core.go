@@ -198,8 +198,10 @@ func (c *core) takeSessions(f *Flow, g *group) bool {
 func (c *core) takeCrowd(t *Tenant, g *group) bool {
 	ahead := true
 	for t.current != nil && t.current.alone() && g.n < groupTasks {
-		c.takeAlone(t.current, g, ahead)
-		t.leave()
+		f := t.current
+		c.takeAlone(f, g, ahead)
+		t.current = nil
+		t.retire(f)
 		for t.current == nil && t.toVisit > 0 && g.n < groupTasks && (t.resumed.empty() || !t.resumes()) {
 			ahead = !t.fresh.empty()
 			t.toVisit--

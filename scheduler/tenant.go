@@ -184,14 +184,19 @@ func (t *Tenant) nextBatch(c *core, g *group) bool {
 	return true
 }
 
-// leave ends the visit that goes on. An empty flow leaves the rotation, but its place is remembered: leaving and coming back gains nothing.
+// leave ends the visit that goes on.
 func (t *Tenant) leave() {
 	f := t.current
 	t.current = nil
-	if !f.empty() {
+	if f.empty() {
+		t.retire(f)
+	} else {
 		t.await(f)
-		return
 	}
+}
+
+// retire lets an empty flow leave the rotation. Its place is remembered, so that leaving and coming back gains nothing.
+func (t *Tenant) retire(f *Flow) {
 	f.listed = false
 	f.place = t.passed + t.olds + 1
 	t.flows--
@@ -228,7 +233,10 @@ func (t *Tenant) rest() {
 	for f := t.resumed.pop(); f != nil; f = t.resumed.pop() {
 		f.resumed = notAtAll
 	}
-	for f := t.turnTo(); f != nil; f = t.turnTo() {
+	for f := t.fresh.pop(); f != nil; f = t.fresh.pop() {
+		f.listed = false
+	}
+	for f := t.pass(); f != nil; f = t.pass() {
 		f.listed = false
 	}
 	t.passed++ // so that no place is ahead
@@ -238,21 +246,15 @@ func (t *Tenant) rest() {
 	t.flows, t.nFirsts, t.firstly, t.toVisit = 0, 0, 0, 0
 }
 
-// turnTo takes the flow that is next in the rotation; nil: there is none.
-func (t *Tenant) turnTo() *Flow {
-	if f := t.fresh.pop(); f != nil {
-		return f
-	}
-	return t.pass()
-}
-
 // visit goes to the next flow of the rotation and grants it its quantum.
 func (t *Tenant) visit() {
-	f := t.turnTo()
-	switch {
-	case f == nil:
-		return
-	case f.empty():
+	f := t.fresh.pop()
+	if f == nil {
+		if f = t.pass(); f == nil {
+			return
+		}
+	}
+	if f.empty() {
 		f.listed = false
 		t.flows--
 		return

@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -251,6 +252,7 @@ func BenchmarkManyToOne(b *testing.B) {
 		wg.Go(func() {
 			for range n {
 				for !m.Post(backpressure.Interactive, mailbox.Item{Msg: msg}).Took() {
+					runtime.Gosched()
 				}
 			}
 		})
