@@ -100,7 +100,7 @@ type node struct {
 func (p *program) serve(t *testing.T, v variant) *node {
 	t.Helper()
 	text := keys + "\nlisten: 127.0.0.1:0\ninternal: { listen: 127.0.0.1:0 }\nrooms: { chat: {} }\nnode: { drain_timeout: 1s }\n" +
-		fmt.Sprintf("transport: { ping: 1s, pong_timeout: 8s, compression: { enabled: %t, threshold: 64B } }\n", v.compression)
+		fmt.Sprintf("transport: { ping: 300ms, pong_timeout: 8s, compression: { enabled: %t, threshold: 64B } }\n", v.compression)
 	if v.tls {
 		text += fmt.Sprintf("tls: { cert_file: %q, key_file: %q }\n", p.cert, p.key)
 	}
