@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
@@ -80,4 +81,29 @@ func TestOutboundControlWaitsForWhatLeads(t *testing.T) {
 	r.out.state &^= scheduled
 	want(t, "after it", fmt.Sprint(r.written()), "[leads control]")
 	r.ended()
+}
+
+// What leads shares its memory with what else is seldom needed, which stays.
+func TestOutboundWhatLeadsTakesNothingElseWithIt(t *testing.T) {
+	r := newOpenRig(t, 1000, 1<<20)
+	want(t, "an open session has nothing of it", r.out.seldom == nil, true)
+	s := Seat{Slot: 0, Gen: 2, NoEcho: true}
+	r.out.Withhold("me", &r.slots[3], 1)
+	r.opened(s)
+	r.deliver(s, event("mine", bulk, buffered, by("me")))
+	lead := func(name string) {
+		r.out.Reserve()
+		r.push(func(*scheduler.Turn) { r.out.Lead(named(name)) })
+	}
+	lead("reply")
+	want(t, "written", fmt.Sprint(r.written()), "[reply]")
+	r.out.Position(nil, bulk, "position", s)
+	want(t, "where it stands", fmt.Sprint(r.written()), "[position]")
+	r.ended()
+
+	r = newOpenRig(t, 1000, 1<<20)
+	lead("last")
+	r.out.Finish(codec.CauseNormal, "")
+	want(t, "written", fmt.Sprint(r.written()), "[last]")
+	want(t, "closed", fmt.Sprint(r.wire.closed), fmt.Sprint([]string{codec.CauseNormal.String()}))
 }
