@@ -3,6 +3,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+VULNDB      ?= https://vuln.go.dev
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT      := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 
@@ -39,8 +40,8 @@ reproduce: ## builds HEAD in two places, and compares
 	cmp bin/here/bin/pulse-node bin/elsewhere/deeper/bin/pulse-node
 	@rm -rf bin/here bin/elsewhere
 
-sbom: build ## bin/pulse-node.cdx.json: what is in the program
+sbom: build ## bin/pulse-node.cdx.json: what is in the program; needs the module proxy alone
 	go run $(CYCLONEDX) app -json -licenses=false -main cmd/pulse-node -output bin/pulse-node.cdx.json .
 
-vuln: ## known vulnerabilities that the program can reach; asks vuln.go.dev
-	go run $(GOVULNCHECK) ./...
+vuln: ## known vulnerabilities that the program can reach; asks VULNDB, vuln.go.dev or a mirror of it
+	go run $(GOVULNCHECK) -db $(VULNDB) ./...
