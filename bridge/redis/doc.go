@@ -84,7 +84,7 @@
 // # What bounds what
 //
 // What waits for the server: Config.Outage in items, bytes and time, for each tenant a
-// quarter. A call: 64 events and 64 KiB, or one event. A pipeline: 256 calls and 1 MiB;
+// quarter. A call: 64 events and 64 KiB, or one event, or 64 heads. A pipeline: 256 calls and 1 MiB;
 // after an outage one of 256 events until it is answered. What waits for a listener: 8,192
 // messages and 8 MiB, then the link is not read; 65,536 things asked for, then
 // subscriptions are refused. Comparisons: 64 under way for each listener. A page: 4,096
