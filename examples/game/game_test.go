@@ -56,7 +56,7 @@ type table struct {
 	publish, apply atomic.Int64
 }
 
-func newTable(t *testing.T, away time.Duration, save func(context.Context, round) error) *table {
+func newTable(t *testing.T, away time.Duration, save func(context.Context, round) error, change ...func(*engine.Config)) *table {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	tb := &table{ctx: ctx}
@@ -66,7 +66,11 @@ func newTable(t *testing.T, away time.Duration, save func(context.Context, round
 	k.New = func() room.Handler {
 		return &clumsy{game: game{away: away, save: save}, publish: &tb.publish, apply: &tb.apply}
 	}
-	e, err := engine.Start(ctx, engine.Config{Authenticator: everybody{}, Kinds: []room.Kind{k}})
+	cfg := engine.Config{Authenticator: everybody{}, Kinds: []room.Kind{k}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	e, err := engine.Start(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,13 @@
 // watch: a handler with decisions, state, commands, timers and work that blocks.
 //
 //	GAME_KEY=$(head -c 32 /dev/urandom | base64) go run ./examples/game
+//
+// With GAME_REDIS, an address, it is one of several nodes.
 package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"log"
 	"net/http"
@@ -47,10 +50,18 @@ func main() {
 		}
 		return os.WriteFile(filepath.Join(os.TempDir(), "round.json"), text, 0o600)
 	}
-	e, err := engine.Start(context.Background(), engine.Config{
+	cfg := engine.Config{
 		Authenticator: tokens,
 		Kinds:         []room.Kind{kind(30*time.Second, toFile)},
-	})
+	}
+	if address := os.Getenv("GAME_REDIS"); address != "" {
+		// Each secret has one purpose, so what seals sessions is made of the key.
+		key := sha256.Sum256([]byte("sessions" + os.Getenv("GAME_KEY")))
+		if _, err := onRedis(&cfg, address, key[:]); err != nil {
+			log.Fatal(err)
+		}
+	}
+	e, err := engine.Start(context.Background(), cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
