@@ -25,13 +25,13 @@
 //
 // line keeps what waits: a strand for each topic or command, whose calls take effect in
 // their order with one batch under way, and turns by tenant. caller sends what has
-// gathered as one pipeline; while it is away more gathers, which makes the next batch, so
-// that nothing waits for company when there is little. Batches of several rooms, or what
-// asks for several heads, go as one script call. Who comes back with replies while more has
-// gathered sends that first, and leaves the telling to another who is idle: answers of one
-// topic may overtake each other. A batch has a token, which the topic's record remembers for each node: what
-// was not answered is sent again as it was, and is answered as it was. Nothing is repeated
-// that is only passed on.
+// gathered as one pipeline; while it is away more gathers, which makes the next batch,
+// so that nothing waits for company when there is little. Batches of several rooms, or
+// what asks for several heads, go as one script call. Who comes back with replies while
+// more has gathered sends that first, and leaves the telling to another who is idle:
+// answers of one topic may overtake each other. A batch has a token, which the topic's
+// record remembers for each node: what was not answered is sent again as it was, and is
+// answered as it was. Nothing is repeated that is only passed on.
 //
 // A keeper makes one link after another for each server: a connection for subscriptions
 // that is never mended, so that whoever knows a link knows what it has missed. A listener
@@ -84,13 +84,14 @@
 // # What bounds what
 //
 // What waits for the server: Config.Outage in items, bytes and time, for each tenant a
-// quarter. A call: 64 events and 64 KiB, or one event, or 64 heads. A pipeline: 256 calls and 1 MiB;
-// after an outage one of 256 events until it is answered. What waits for a listener: 8,192
-// messages and 8 MiB, then the link is not read; 65,536 things asked for, then
-// subscriptions are refused. Comparisons: 64 under way for each listener. A page: 4,096
-// events and 4 MiB. Who waits for commands of others: 16,384. One call changes 512 subjects
-// and 64 KiB, takes out 512 of a dead node, or prolongs 512 leases; 32 looks at halls, and
-// sweeps of dead nodes, are under way for each listener, a thousand looks a second.
+// quarter. A call: 64 events and 64 KiB, or one event, or 64 heads. A pipeline: 256
+// calls and 1 MiB; after an outage one of 256 events until it is answered. What waits
+// for a listener: 8,192 messages and 8 MiB, then the link is not read; 65,536 things
+// asked for, then subscriptions are refused. Comparisons: 64 under way for each
+// listener. A page: 4,096 events and 4 MiB. Who waits for commands of others: 16,384.
+// One call changes 512 subjects and 64 KiB, takes out 512 of a dead node, or prolongs
+// 512 leases; 32 looks at halls, and sweeps of dead nodes, are under way for each
+// listener, a thousand looks a second.
 //
 // # In Redis
 //
