@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -161,4 +162,36 @@ func TestOperationsShowsTheFileOfNginx(t *testing.T) {
 	if file := (&site{t: t}).read("nginx.conf"); shown != file {
 		t.Errorf("docs/operations.md does not show deploy/nginx.conf:\n%s", shown)
 	}
+}
+
+// The nodes of compose.yaml are those that nginx.conf names, and believe the proxy that
+// is in their network and nobody else.
+func TestComposeFitsItsFiles(t *testing.T) {
+	s := &site{t: t}
+	compose, conf, yaml := s.read("compose.yaml"), s.read("nginx.conf"), s.read("pulse.yaml")
+	subnet := between(compose, "subnet: ", " }")
+	if prefix, err := netip.ParsePrefix(subnet); err != nil || !strings.Contains(yaml, "trusted_proxies: [ "+prefix.String()+" ]") {
+		t.Errorf("the network %q is not what pulse.yaml trusts: %v", subnet, err)
+	}
+	for _, node := range []string{"pulse-1", "pulse-2"} {
+		if !strings.Contains(compose, "\n  "+node+":\n") || !strings.Contains(conf, "server "+node+":8080 ") {
+			t.Errorf("%s is not in both", node)
+		}
+	}
+	for _, file := range []string{"/etc/nginx/pulse.crt", "/etc/nginx/pulse.key"} {
+		if !strings.Contains(compose, "target: "+file+" }") || !strings.Contains(conf, file) {
+			t.Errorf("%s is not in both", file)
+		}
+	}
+	for _, secret := range []string{"jwt", "deployment"} {
+		if !strings.Contains(compose, "\n  "+secret+": { file: ./secrets/") || !strings.Contains(yaml, "/run/secrets/"+secret) {
+			t.Errorf("the secret %s is not in both", secret)
+		}
+	}
+}
+
+func between(text, before, after string) string {
+	_, text, _ = strings.Cut(text, before)
+	text, _, _ = strings.Cut(text, after)
+	return text
 }
