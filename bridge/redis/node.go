@@ -54,12 +54,19 @@ func (t *tenure) over(now time.Time) bool {
 
 // lookout says which of the other nodes are dead: those whose lease has ended, seen by
 // a node that has itself been whole for the time of a lease, so that what is missing
-// is not what the server lost a moment ago. Who sees it waits for a part of a lease,
-// left to chance, for another node to act. Pure.
+// is not what the server lost a moment ago. It looks twice: a node that has just taken
+// its name may have somebody in a room before its lease is there. And it waits for a part
+// of a lease, left to chance, for another node to act. Pure.
 type lookout struct {
 	life  time.Duration // immutable
 	whole time.Time     // since when; zero: it is not
-	dead  map[string]time.Time
+	dead  map[string]missing
+}
+
+// missing is a node whose lease was not there.
+type missing struct {
+	until time.Time // others have time
+	again bool      // it was not there the next time either
 }
 
 // disturbed: something may have been lost until now. away: and still may.
@@ -73,19 +80,22 @@ func (l *lookout) disturbed(now time.Time, away bool) {
 
 // seen is whether a node's lease was there. chance is in [0, 1).
 func (l *lookout) seen(id string, there bool, now time.Time, chance float64) {
-	_, known := l.dead[id]
+	m, known := l.dead[id]
 	switch {
 	case there:
 		delete(l.dead, id)
-	case !known && !l.whole.IsZero() && now.Sub(l.whole) >= l.life:
-		l.dead[id] = now.Add(time.Duration(chance * float64(l.life) / 3))
+	case known:
+		m.again = true
+		l.dead[id] = m
+	case !l.whole.IsZero() && now.Sub(l.whole) >= l.life:
+		l.dead[id] = missing{until: now.Add(time.Duration(chance * float64(l.life) / 3))}
 	}
 }
 
 // due takes out the dead nodes for which somebody has had time.
 func (l *lookout) due(now time.Time) (ids []string) {
-	for id, at := range l.dead {
-		if !now.Before(at) {
+	for id, m := range l.dead {
+		if m.again && !now.Before(m.until) {
 			delete(l.dead, id)
 			ids = append(ids, id)
 		}

@@ -61,39 +61,46 @@ func TestTenure(t *testing.T) {
 	}
 }
 
-// A node is dead when its lease is missed by one that has been whole for a lease; who
-// sees it waits for up to a third of one.
+// A node is dead when its lease is missed twice by one that has been whole for a lease;
+// who sees it waits for up to a third of one.
 func TestLookout(t *testing.T) {
-	fresh := func() *lookout { return &lookout{life: 15 * time.Second, dead: map[string]time.Time{}} }
+	fresh := func() *lookout { return &lookout{life: 15 * time.Second, dead: map[string]missing{}} }
+	// twice looks, and looks again five seconds later.
+	twice := func(l *lookout, seconds, chance float64) {
+		l.seen("x", false, at(seconds), chance)
+		l.seen("x", false, at(seconds+5), 0)
+	}
 	for name, rule := range map[string]struct {
 		do   func(l *lookout)
 		at   float64
 		dead []string
 	}{
-		"never connected":   {func(l *lookout) { l.seen("x", false, at(100), 0) }, 1000, nil},
-		"not yet whole":     {func(l *lookout) { l.disturbed(at(0), false); l.seen("x", false, at(14.9), 0) }, 1000, nil},
-		"whole for a lease": {func(l *lookout) { l.disturbed(at(0), false); l.seen("x", false, at(15), 0) }, 15, []string{"x"}},
-		"by chance, later":  {func(l *lookout) { l.disturbed(at(0), false); l.seen("x", false, at(15), 0.5) }, 17.4, nil},
-		"by chance, then":   {func(l *lookout) { l.disturbed(at(0), false); l.seen("x", false, at(15), 0.5) }, 17.5, []string{"x"}},
-		"the first look counts": {func(l *lookout) {
+		"never connected":   {func(l *lookout) { twice(l, 100, 0) }, 1000, nil},
+		"not yet whole":     {func(l *lookout) { l.disturbed(at(0), false); twice(l, 9.9, 0) }, 1000, nil},
+		"whole for a lease": {func(l *lookout) { l.disturbed(at(0), false); twice(l, 15, 0) }, 20, []string{"x"}},
+		"looked at once":    {func(l *lookout) { l.disturbed(at(0), false); l.seen("x", false, at(15), 0) }, 1000, nil},
+		"the first look after a lease counts": {func(l *lookout) {
+			l.disturbed(at(0), false)
+			l.seen("x", false, at(14.9), 0)
+			twice(l, 15, 0)
+		}, 20, []string{"x"}},
+		"by chance, later": {func(l *lookout) { l.disturbed(at(0), false); twice(l, 15, 0.99) }, 19.9, nil},
+		"by chance, then":  {func(l *lookout) { l.disturbed(at(0), false); twice(l, 15, 0.99) }, 20, []string{"x"}},
+		"a name that was new at the first look": {func(l *lookout) {
 			l.disturbed(at(0), false)
 			l.seen("x", false, at(15), 0)
-			l.seen("x", false, at(20), 0.9)
-		}, 20, []string{"x"}},
-		"back again": {func(l *lookout) {
-			l.disturbed(at(0), false)
-			l.seen("x", false, at(15), 0.5)
-			l.seen("x", true, at(16), 0)
+			l.seen("x", true, at(20), 0)
+			l.seen("x", false, at(40), 0)
 		}, 1000, nil},
 		"disturbed meanwhile": {func(l *lookout) {
 			l.disturbed(at(0), false)
-			l.seen("x", false, at(15), 0.5)
-			l.disturbed(at(16), false)
+			twice(l, 15, 0.5)
+			l.disturbed(at(20), false)
 		}, 1000, nil},
 		"away": {func(l *lookout) {
 			l.disturbed(at(0), false)
 			l.disturbed(at(1), true)
-			l.seen("x", false, at(500), 0)
+			twice(l, 500, 0)
 		}, 1000, nil},
 	} {
 		l := fresh()

@@ -59,7 +59,7 @@ func NewPresence(b *Bridge) *Presence {
 	p := &Presence{
 		bridge:  b,
 		tenure:  tenure{life: b.config.Lease, id: b.config.Node},
-		lookout: lookout{life: b.config.Lease, dead: make(map[string]time.Time)},
+		lookout: lookout{life: b.config.Lease, dead: make(map[string]missing)},
 		mine:    []string{b.config.Node},
 		nodes:   make(map[string]int),
 		ended:   make(chan struct{}),
