@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -60,11 +61,17 @@ func (d *Deployment) write(name, text string) {
 	}
 }
 
+// command is one of the program's. What the tests' own environment says is no setting.
+func (d *Deployment) command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(d.path("pulse-node"), append([]string{name, "--config", d.path("pulse.yaml")}, args...)...)
+	c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PULSE_") })
+	return c
+}
+
 // Token lets a subject of the tenant acme do everything in every room, for an hour.
 func (d *Deployment) Token(subject string) string {
 	d.tb.Helper()
-	out, err := exec.Command(d.path("pulse-node"), "token", "--config", d.path("pulse.yaml"),
-		"--tenant", "acme", "--sub", subject, "--rooms", "*").Output()
+	out, err := d.command("token", "--tenant", "acme", "--sub", subject, "--rooms", "*").Output()
 	if err != nil {
 		d.tb.Fatal(err)
 	}
@@ -83,7 +90,7 @@ type Node struct {
 // Start runs one more node, and returns when clients may come. It ends with the test.
 func (d *Deployment) Start() *Node {
 	d.tb.Helper()
-	n := &Node{tb: d.tb, cmd: exec.Command(d.path("pulse-node"), "serve", "--config", d.path("pulse.yaml")), ended: make(chan struct{})}
+	n := &Node{tb: d.tb, cmd: d.command("serve"), ended: make(chan struct{})}
 	n.cmd.Stderr = d.tb.Output()
 	out, err := n.cmd.StdoutPipe()
 	if err != nil {
