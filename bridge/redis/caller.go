@@ -61,8 +61,6 @@ type caller struct {
 	trying bool // one pipeline is finding out whether something does
 	until  time.Time
 	retry  supervision.Backoff
-	idle   int      // goroutines that wait
-	handed *answers // for one of them, while who has them sends what was waiting
 }
 
 func newCaller(ctx context.Context, client goredis.UniversalClient, most OutageQueue) *caller {
@@ -115,30 +113,20 @@ func (c *caller) waiting() int {
 
 func (c *caller) run() {
 	for {
-		taken, trial, handed := c.take()
-		switch {
-		case handed != nil:
-			handed.tell()
-		case taken == nil:
+		taken, trial := c.take()
+		if taken == nil {
 			return
-		default:
-			c.send(taken, trial)
 		}
+		c.send(taken, trial)
 	}
 }
 
-// take waits for something to do: batches to be sent, or answers to be told. Neither:
-// closed.
-func (c *caller) take() (taken []*batch, trial bool, handed *answers) {
+// take waits for something to do. nil: closed.
+func (c *caller) take() (taken []*batch, trial bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
+	for !c.closed {
 		switch {
-		case c.handed != nil:
-			handed, c.handed = c.handed, nil
-			return nil, false, handed
-		case c.closed:
-			return nil, false, nil
 		case !c.sick:
 			taken = c.line.take(1 << 20)
 		case !c.trying && !time.Now().Before(c.until):
@@ -146,12 +134,11 @@ func (c *caller) take() (taken []*batch, trial bool, handed *answers) {
 			c.trying = len(taken) > 0
 		}
 		if len(taken) > 0 {
-			return taken, trial, nil
+			return taken, trial
 		}
-		c.idle++
 		c.ready.Wait()
-		c.idle--
 	}
+	return nil, false
 }
 
 // send makes one pipeline of what was taken and hands the replies out.
@@ -239,7 +226,7 @@ type outcome struct {
 	fault fault
 }
 
-// finish takes the replies in, and has them told: what is to be sent goes first.
+// finish takes the replies in, and calls back.
 func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, trial bool) {
 	worst, through := noFault, len(sent) == 0
 	c.mu.Lock()
@@ -275,33 +262,16 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 		c.sick = false
 		c.retry.Reset()
 	}
-	told := &answers{sent, outcomes}
-	if c.idle > 0 && c.handed == nil && !c.sick && c.line.ready.Len() > 0 {
-		c.handed, told = told, nil
-	}
 	c.mu.Unlock()
 	c.ready.Broadcast()
 	if len(sent) > 0 {
 		c.ailing(worst)
 	}
-	if told != nil {
-		told.tell()
-	}
-}
-
-// answers are what has come of batches; nil: it is to be sent again.
-type answers struct {
-	sent     []*batch
-	outcomes []outcome
-}
-
-// tell calls back.
-func (a *answers) tell() {
-	for i, b := range a.sent {
+	for i, b := range sent {
 		if b == nil {
 			continue
 		}
-		switch o := &a.outcomes[i]; {
+		switch o := &outcomes[i]; {
 		case o.fault == noFault:
 			b.call.done(o.reply, nil)
 		case o.fault == outOfMemory:

@@ -27,11 +27,9 @@
 // their order with one batch under way, and turns by tenant. caller sends what has
 // gathered as one pipeline; while it is away more gathers, which makes the next batch,
 // so that nothing waits for company when there is little. Batches of several rooms, or
-// what asks for several heads, go as one script call. Who comes back with replies while
-// more has gathered sends that first, and leaves the telling to another who is idle:
-// answers of one topic may overtake each other. A batch has a token, which the topic's
-// record remembers for each node: what was not answered is sent again as it was, and is
-// answered as it was. Nothing is repeated that is only passed on.
+// what asks for several heads, go as one script call. A batch has a token, which the
+// topic's record remembers for each node: what was not answered is sent again as it was,
+// and is answered as it was. Nothing is repeated that is only passed on.
 //
 // A keeper makes one link after another for each server: a connection for subscriptions
 // that is never mended, so that whoever knows a link knows what it has missed. A listener
