@@ -1,5 +1,5 @@
 // Package auth turns the credentials of a connection into an Identity: tenant,
-// subject, grants and an end.
+// subject, grants and an end. What grants cannot say an Authorizer may be asked.
 //
 // It guarantees:
 //   - The tenant and the subject come from verified credentials only, and hold

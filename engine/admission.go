@@ -110,6 +110,9 @@ func (a *admission) judge(r *http.Request) *codec.Error {
 			return codec.NewError(codec.CodeBadRequest, "credentials do not belong in a URL")
 		}
 	}
+	if len(r.Header["Authorization"]) > 1 {
+		return codec.NewError(codec.CodeUnauthenticated, "more than one Authorization")
+	}
 	allowed, origins := a.origins.Load(), r.Header.Values("Origin")
 	switch {
 	case len(origins) == 0:

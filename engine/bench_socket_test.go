@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		readers(at)
 		return
 	}
+	if at := os.Getenv(stormEnv); at != "" {
+		storm(at)
+		return
+	}
 	os.Exit(m.Run())
 }
 

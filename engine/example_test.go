@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/engine"
 	"github.com/yaza-dev/pulse/transport/memory"
+	"github.com/yaza-dev/pulse/transport/ws"
 )
 
 // guests lets everybody in, as a subject of the tenant "acme".
@@ -40,6 +42,57 @@ func ExampleStart() {
 	mux.Handle("/v1/", e.Handler())
 	fmt.Println(e.Health().Ready)
 	// Output: true
+}
+
+// readers is an Authorizer: everybody may join every room that their grants name, and
+// nobody may publish to a library.
+type readers struct{}
+
+func (readers) Authorize(_ context.Context, a auth.Access) (auth.Decision, error) {
+	if a.Right == auth.Publish && strings.HasPrefix(a.Room, "library:") {
+		return auth.Denied, nil
+	}
+	return auth.Allowed, nil
+}
+
+// An Authorizer decides what grants cannot say. A listener of the Engine's holds
+// handshakes to their limits from the first byte on.
+func ExampleEngine_Listener() {
+	e, err := engine.Start(context.Background(), engine.Config{
+		Kinds:         []room.Kind{{Name: "library"}, {Name: "desk"}},
+		Authenticator: guests{},
+		Authorizer:    readers{},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close(context.Background())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Handler: e.Handler(), ConnContext: ws.ConnContext, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(e.Listener(l))
+	defer server.Close()
+
+	for _, room := range []string{"library:1", "desk:1"} {
+		r, err := http.NewRequest(http.MethodPost, "http://"+l.Addr().String()+"/v1/rooms/"+room+"/publish", strings.NewReader(`{"event":"note","data":1}`))
+		if err != nil {
+			log.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer anybody")
+		r.Header.Set("Content-Type", "application/json")
+		r.Close = true
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answer.Body.Close()
+		fmt.Println(room, answer.Status)
+	}
+	// Output:
+	// library:1 403 Forbidden
+	// desk:1 200 OK
 }
 
 // Publish waits for what becomes of the event: a buffered one has its position.

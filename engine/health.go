@@ -10,6 +10,7 @@ import (
 
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
+	"github.com/yaza-dev/pulse/transport"
 )
 
 // Health is how an Engine is.
@@ -102,7 +103,7 @@ func (e *Engine) InternalHandler() http.Handler {
 func exact(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
-			http.NotFound(w, r)
+			transport.Refuse(w, errNoEndpoint)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -93,6 +93,8 @@ func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.
 	} else {
 		kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
 		switch {
+		case len(x.r.Header["Content-Type"]) > 1 || x.r.Header.Get("Content-Encoding") != "":
+			return nil, codec.NewError(codec.CodeBadRequest, "the body must be of one type, and as it is")
 		case err == nil && kind == "application/json":
 		case err == nil && kind == "application/msgpack":
 			x.codec = codec.Msgpack

@@ -8,6 +8,12 @@
 // or order of frames that RFC 6455 forbids ever reaches it. What gws would write
 // after the 101 is dropped: pong and close are conn's own.
 //
+// # Before the first request
+//
+// A listener of Handshakes holds a connection to one deadline from accept on, whatever
+// deadlines the server sets, and computes few handshakes of TLS at once: who computes
+// one holds a place, and nobody holds one while a peer or the network is waited for.
+//
 // # Writing
 //
 // The writing side of a socket has one owner at a time (outbox says who). A Write
