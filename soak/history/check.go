@@ -69,13 +69,18 @@ func (j *judge) judge() []Finding {
 	for _, due := range j.resets {
 		j.needless(due)
 	}
-	for _, w := range walks {
-		j.whole(w)
-	}
+	var last Publication
 	for _, p := range j.room.Sent {
 		if p.Accepted {
 			j.accepted(p)
+			if p.At >= last.At {
+				last = p
+			}
 		}
+	}
+	for _, w := range walks {
+		j.whole(w)
+		j.ended(w, last)
 	}
 	return j.findings
 }
@@ -154,6 +159,18 @@ func (j *judge) whole(w *walk) {
 				j.find(Loss, w.member, p.At, "publication %v was accepted at %v, and passed over by %v", p.Key, p.Position, end)
 			}
 		}
+	}
+}
+
+// ended checks that a member's last segment is of the history that the last publication is
+// in: how far it reaches there is found by whole.
+func (j *judge) ended(w *walk, last Publication) {
+	if !last.Accepted || len(w.segments) == 0 {
+		return
+	}
+	s := w.segments[len(w.segments)-1]
+	if s.from.Epoch != last.Position.Epoch && !slices.ContainsFunc(s.events, func(e Entry) bool { return e.Position.Epoch == last.Position.Epoch }) {
+		j.find(Loss, w.member, last.At, "the last publication is at %v; the member ends at %v", last.Position, s.end())
 	}
 }
 

@@ -104,7 +104,7 @@ func TestCheck(t *testing.T) {
 			[][]Entry{told(recovered(at("e", 0)), event(at("e", 1), 1), event(at("e", 2), 2), event(at("e", 3), 3))}, []Rule{Unknown}},
 
 		{"reset, and nothing was lost", three, bounce,
-			[][]Entry{whole, told(joined(at("e", 0)), event(at("e", 1), 1), reset(codec.ResetEpoch, at("f", 0)))}, []Rule{Needless}},
+			[][]Entry{whole, told(joined(at("e", 0)), event(at("e", 1), 1), reset(codec.ResetEpoch, at("f", 0)))}, []Rule{Needless, Loss}},
 		{"reset by a join, and nothing was lost", three, nil,
 			[][]Entry{whole, told(joined(at("e", 0)), lost, Entry{Kind: Joined, Reason: codec.ResetExpired, Position: at("e", 3)})}, []Rule{Needless}},
 		{"reset after a flush", append(slices.Clone(three), Publication{Key{1, 4}, true, at("f", 1), seconds(7)}), flush,
@@ -113,12 +113,16 @@ func TestCheck(t *testing.T) {
 			[][]Entry{append(slices.Clone(whole), Entry{At: seconds(6), Kind: Reset, Reason: codec.ResetEpoch, Position: at("f", 0)},
 				Entry{At: seconds(7), Kind: Reset, Reason: codec.ResetEpoch, Position: at("g", 0)}, event(at("g", 1), 4))}, []Rule{Needless}},
 		{"a flush that nobody was told of", append(slices.Clone(three), Publication{Key{1, 4}, true, at("f", 1), seconds(7)}), flush,
-			[][]Entry{append(slices.Clone(whole), event(at("f", 1), 4))}, []Rule{Repeat, Loss}},
+			[][]Entry{append(slices.Clone(whole), event(at("f", 1), 4))}, []Rule{Repeat, Loss, Loss}},
 
 		{"a failover resets who saw what was lost, and nobody else", tail, failover, [][]Entry{
 			told(joined(at("e", 0)), event(at("e", 1), 1), event(at("e", 2), 2), event(at("e", 3), 3), reset(codec.ResetEpoch, at("f", 1)), event(at("f", 2), 4), event(at("f", 3), 5)),
 			told(joined(at("e", 0)), event(at("e", 1), 1), event(at("f", 2), 4), event(at("f", 3), 5)),
 		}, nil},
+		{"one stays in the past without a word", tail, failover, [][]Entry{
+			told(joined(at("e", 0)), event(at("e", 1), 1), event(at("f", 2), 4), event(at("f", 3), 5)),
+			whole,
+		}, []Rule{Loss}},
 		{"a failover resets one too many", tail, failover, [][]Entry{
 			told(joined(at("e", 0)), event(at("e", 1), 1), event(at("f", 2), 4), event(at("f", 3), 5)),
 			told(joined(at("e", 0)), event(at("e", 1), 1), Entry{At: seconds(5), Kind: Reset, Reason: codec.ResetEpoch, Position: at("f", 1)}, event(at("f", 2), 4), event(at("f", 3), 5)),
