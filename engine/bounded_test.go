@@ -239,3 +239,27 @@ func TestBudgetOfATenantHolds(t *testing.T) {
 	e.publish(t, "other", "chat:1", "message", 1)
 	other.until("event")
 }
+
+// A crowd that has used up what a tenant has for who is present keeps nobody from being
+// served: who is not let in hears why, and everybody's requests are answered.
+func TestCrowdLeavesRoomForRequests(t *testing.T) {
+	e := withPresence(t, func(c *Config) { c.Tenants = map[string]TenantLimits{"acme": {QueueBytes: 32 << 10}} })
+	data := strings.Repeat("x", 900)
+	for i := range 100 {
+		c := dial(t, e, codec.JSON, link.Options{})
+		c.hello(fmt.Sprint("acme/", i))
+		reply, _ := c.ask(fmt.Sprintf(`{"t":"join","room":"seen:1","data":%q}`, data))
+		if code := reply.at("err.code"); code == "quota_exceeded" {
+			if i < 5 {
+				t.Errorf("there is room for %d members", i)
+			}
+			if reply, _ := c.ask(`{"t":"history","room":"seen:1"}`); reply.at("ok") == nil {
+				t.Errorf("beside the crowd a request is answered %v", reply)
+			}
+			return
+		} else if code != nil {
+			t.Fatalf("member %d: %v", i, reply)
+		}
+	}
+	t.Error("the crowd has no bound")
+}

@@ -234,7 +234,7 @@ func (e *Engine) newTenant(name string) *node {
 		Ended: e.forget,
 	})
 	n.rooms = &room.Env{
-		Broker: e.broker, Presence: e.presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(),
+		Broker: e.broker, Presence: e.presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Present: n.Present(),
 		Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
 		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
 		MaxEvent:   e.cfg.Limits.MaxMessageBytes,

@@ -92,7 +92,7 @@ func (p *presence) enter(m *member) (wait bool, err *codec.Error) {
 		return false, errPresenceData
 	}
 	cost := int64(entryCost + data.Len())
-	if !p.room.cfg.Queue.Charge(cost) {
+	if !p.room.cfg.Present.Charge(cost) {
 		return false, errPresenceQuota
 	}
 	p.booked += cost
@@ -124,9 +124,9 @@ func (p *presence) leave(m *member, lost bool) {
 // book keeps the ledger.
 func (p *presence) book() {
 	if n := p.roster.bytes - p.booked; n > 0 {
-		p.room.cfg.Queue.Force(n)
+		p.room.cfg.Present.Force(n)
 	} else {
-		p.room.cfg.Queue.Release(-n)
+		p.room.cfg.Present.Release(-n)
 	}
 	p.booked = p.roster.bytes
 	p.list = nil // the numbers of sessions are in it

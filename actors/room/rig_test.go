@@ -59,7 +59,7 @@ func (s *stage) open() {
 	s.room = New(Config{
 		Env: &Env{
 			Broker: s.broker, Pool: s.pool, Wheel: scheduler.NewWheel(), Tenant: s.tenant,
-			Queue: s.queue, Replay: s.replay, Logger: slog.New(slog.DiscardHandler), MaxSnapshot: 1 << 20, MaxEvent: 1 << 20,
+			Queue: s.queue, Present: s.queue, Replay: s.replay, Logger: slog.New(slog.DiscardHandler), MaxSnapshot: 1 << 20, MaxEvent: 1 << 20,
 			EID:      func() string { s.eids++; return fmt.Sprint("eid", s.eids) },
 			Presence: mute{}, Generation: func() uint64 { return 1 },
 		},

@@ -35,6 +35,7 @@ type Env struct {
 	Wheel    *scheduler.Wheel
 	Tenant   *scheduler.Tenant
 	Queue    *backpressure.Account // of the tenant's queues
+	Present  *backpressure.Account // the part of Queue for who is present
 	Keys     *message.Coalescer
 	Lanes    *mailbox.LanePool
 	Replay   *backpressure.Account // of the tenant's replay_bytes

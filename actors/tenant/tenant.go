@@ -73,12 +73,13 @@ const (
 // Tenant is the actor, and what others may use of a tenant.
 type Tenant struct {
 	// immutable
-	cfg    Config
-	mb     *mailbox.Mailbox
-	flow   *scheduler.Tenant
-	queue  *backpressure.Account
-	frames *backpressure.Account // within queue
-	replay *backpressure.Account
+	cfg     Config
+	mb      *mailbox.Mailbox
+	flow    *scheduler.Tenant
+	queue   *backpressure.Account
+	frames  *backpressure.Account // within queue
+	present *backpressure.Account // within frames
+	replay  *backpressure.Account
 
 	directory directory // has its own lock
 	signal    mailbox.Signal
@@ -110,6 +111,7 @@ func New(cfg Config) *Tenant {
 		rooms:    make(map[*actors.Ref]*entry),
 	}
 	t.frames = backpressure.NewAccount(t.queue, 0)
+	t.present = backpressure.NewAccount(t.frames, 0)
 	t.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: t.flow,
 		Items: mailboxItems, Bytes: mailboxBytes, Account: t.queue, Removed: removed, Timing: cfg.Timing,
@@ -132,6 +134,7 @@ func (t *Tenant) Limit(l Limits) {
 	t.flow.SetWeight(l.Weight)
 	t.queue.SetLimit(l.QueueBytes)
 	t.frames.SetLimit(l.QueueBytes / 4 * 3)
+	t.present.SetLimit(l.QueueBytes / 2)
 	t.replay.SetLimit(l.ReplayBytes)
 	t.maxSessions.Store(int64(l.MaxSessions))
 	t.directory.mu.Lock()
@@ -148,6 +151,11 @@ func (t *Tenant) Queue() *backpressure.Account { return t.queue }
 // Frames is the part of Queue that frames on their way to clients may fill: three
 // quarters, so that clients who do not read cannot keep requests out.
 func (t *Tenant) Frames() *backpressure.Account { return t.frames }
+
+// Present is the part of Frames that who is present in rooms may fill: half of Queue,
+// so that a crowd keeps out neither requests nor what it is told.
+func (t *Tenant) Present() *backpressure.Account { return t.present }
+
 func (t *Tenant) Replay() *backpressure.Account { return t.replay }
 
 // Name of the tenant.
