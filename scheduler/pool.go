@@ -117,6 +117,7 @@ func (p *Pool) Stop() {
 }
 
 // Ready says that task has work, which flow is charged for; nil: the task's home. From any goroutine; it never waits for a Run.
+// It takes the pool's lock, so who has told the pool of work and has not run since should not tell it again.
 func (p *Pool) Ready(task *Task, flow *Flow) {
 	if flow == nil {
 		flow = task.home

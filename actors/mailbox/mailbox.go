@@ -114,7 +114,7 @@ const (
 	paused                      // the actor: lanes wait
 	poisoned                    // protoactor: stop when the lanes are empty
 	closed                      // for good
-	awake                       // the pool was told; it will run the task, or does
+	awake                       // the pool was told, and no run has left the mailbox empty since
 )
 
 func (s state) has(any state) bool { return s&any != 0 }
