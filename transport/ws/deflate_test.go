@@ -118,17 +118,18 @@ func TestB012_InflatingStopsAtTheLimit(t *testing.T) {
 	const limit = 1 << 20
 	random := make([]byte, limit)
 	_, _ = rand.Read(random)
+	mebibyte := append(packed(t, make([]byte, 1<<20)), "\x00\x00\xff\xff"...)
 	for _, test := range []struct {
-		name string
-		text []byte
-		code int // 0: accepted
+		name    string
+		text    string // of a message that is accepted
+		message []byte
+		code    int // 0: accepted
 	}{
-		{"exactly the limit", bytes.Repeat([]byte("x"), limit), 0},
-		{"exactly the limit, not to be compressed", random, 0},
-		{"one more", bytes.Repeat([]byte("x"), limit+1), 1009},
-		{"a bomb", make([]byte, 64<<20), 1009},
+		{"exactly the limit", strings.Repeat("x", limit), packed(t, bytes.Repeat([]byte("x"), limit)), 0},
+		{"exactly the limit, not to be compressed", string(random), packed(t, random), 0},
+		{"one more", "", packed(t, bytes.Repeat([]byte("x"), limit+1)), 1009},
+		{"a bomb of 64 MiB", "", bytes.Repeat(mebibyte, 64), 1009},
 	} {
-		message := packed(t, test.text) // which takes its time, before anybody waits
 		for _, pieces := range []int{1, 3} {
 			t.Run(fmt.Sprint(test.name, ", in ", pieces), func(t *testing.T) {
 				w, g := openPacked(t, limit)
@@ -144,10 +145,10 @@ func TestB012_InflatingStopsAtTheLimit(t *testing.T) {
 						head |= bitFin
 					}
 					// Of a refused message the rest may find the connection closed.
-					_, _ = w.Write(clientFrame(head, message[i*len(message)/pieces:(i+1)*len(message)/pieces]))
+					_, _ = w.Write(clientFrame(head, test.message[i*len(test.message)/pieces:(i+1)*len(test.message)/pieces]))
 				}
 				if test.code == 0 {
-					if got := soon(t, g.messages, "the message"); got != string(test.text) {
+					if got := soon(t, g.messages, "the message"); got != test.text {
 						t.Errorf("%d bytes, want %d", len(got), len(test.text))
 					}
 					return
