@@ -93,6 +93,9 @@ func (m *member) join(ctx context.Context, c *client.Client, j client.Join) (*cl
 // goAway ends the client, once everything that it had was handed out. What came over the
 // wire while it ended was not taken, and comes again to whoever comes back.
 func (m *member) goAway() {
+	if m.client == nil {
+		return // it never came
+	}
 	m.client.Close()
 	m.following.Wait()
 	m.mu.Lock()
@@ -112,6 +115,8 @@ func (m *member) wander(ctx context.Context, seed uint64, stay <-chan struct{}) 
 	for {
 		select {
 		case <-stay:
+			return nil
+		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Second + time.Duration(random.Int64N(int64(4*time.Second)))):
 		}

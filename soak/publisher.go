@@ -23,13 +23,15 @@ type publisher struct {
 	sent   []history.Publication
 }
 
-// run publishes until stop is closed.
+// run publishes until stop is closed, or ctx ends.
 func (p *publisher) run(ctx context.Context, every time.Duration, stop <-chan struct{}) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
 		case <-stop:
+			return
+		case <-ctx.Done():
 			return
 		case <-tick.C:
 			p.publish(ctx)

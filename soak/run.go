@@ -28,14 +28,18 @@ type faulty func(now func() time.Duration) []history.Fault
 func run(o options, s site, faults faulty) (*report, error) {
 	fmt.Fprintf(o.Out, "seed %d: %d clients in %d rooms, %d events a second\n", o.Seed, o.Clients, o.Rooms, o.Rate)
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	c := gather(o, s)
-	defer c.leave()
+	stop := make(chan struct{})
+	var publishing, wandering sync.WaitGroup
+	defer func() { // however it ends
+		cancel()
+		publishing.Wait()
+		wandering.Wait()
+		c.leave()
+	}()
 	if err := c.come(ctx); err != nil {
 		return nil, err
 	}
-	stop := make(chan struct{})
-	var publishing, wandering sync.WaitGroup
 	every := time.Duration(len(c.publishers)) * time.Second / time.Duration(o.Rate)
 	for _, p := range c.publishers {
 		publishing.Go(func() { p.run(ctx, every, stop) })
