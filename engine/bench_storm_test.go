@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -88,7 +90,7 @@ func doors(b *testing.B, secure bool) (e *Engine, ours, bare string) {
 	serve := func(h http.Handler, wrap func(net.Listener) net.Listener) string {
 		s := httptest.NewUnstartedServer(h)
 		s.Listener = wrap(s.Listener)
-		s.Config.ConnContext = ws.ConnContext
+		s.Config.ConnContext, s.Config.ErrorLog = ws.ConnContext, log.New(io.Discard, "", 0)
 		if secure {
 			s.StartTLS()
 		} else {

@@ -16,10 +16,14 @@
 //
 // The transport asks Admit before the upgrade: caps, origin, and whether the
 // node is leaving. The connection's reader goroutine then waits for the hello,
-// under the handshake's deadline; the Authenticator runs on the blocking pool, a
+// under the handshake's deadline, which counts from the accept where the connection
+// came through Listener; the Authenticator runs on the blocking pool, a
 // few at a time, fair by address; then the tenant's actor starts the session.
 // Until then the connection counts as unauthenticated. From then on the reader
 // decodes, within its tenant's share, and posts to the session.
+//
+// What grants allow an Authorizer may still refuse. Its answers come to the session
+// that asked, and count for the credentials that it asked with alone.
 //
 // # Sessions outlive connections
 //

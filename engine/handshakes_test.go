@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,6 +54,7 @@ func TestHandshakesOfOneAddressDoNotDelayAnothers(t *testing.T) {
 	h := &ws.Handshakes{Gate: gate, Source: sourceOf}
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Listener = h.Listener(s.Listener)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
 	address := s.Listener.Addr().String()
@@ -112,7 +114,7 @@ func TestB106_B112_OneTimeForAllOfAHandshake(t *testing.T) {
 		})
 		s := httptest.NewUnstartedServer(e.Handler())
 		s.Listener = e.Listener(s.Listener)
-		s.Config.ConnContext = ws.ConnContext
+		s.Config.ConnContext, s.Config.ErrorLog = ws.ConnContext, log.New(io.Discard, "", 0)
 		if secure {
 			s.StartTLS()
 		} else {

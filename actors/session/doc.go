@@ -19,6 +19,11 @@
 // connection's. The reply leads everything that waits; then the rooms that the new
 // rights do not cover are told.
 //
+// Where an Authorizer is asked beside the grants, a request that takes a right waits for
+// the answer, and those of the same room wait behind it (inquiry); the rest goes on. An
+// answer for credentials that are no more is asked for again. New credentials wait until
+// it has answered for every room that the session is in (review).
+//
 // # Queues and order
 //
 // Inbound: the mailbox; the reader goroutine that finds it full waits, so that

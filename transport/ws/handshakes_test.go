@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -110,6 +111,7 @@ func gated(t *testing.T, h *Handshakes, version uint16, accepted func(net.Conn),
 		accepted(c)
 		return ConnContext(ctx, c)
 	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{MaxVersion: version}
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -240,3 +242,50 @@ type deadlines struct {
 
 func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// An upgrade waits for its place no longer than its time, and gives back what was
+// admitted; one that is done has given its place back.
+func TestUpgradesWaitForAPlace(t *testing.T) {
+	gate, hall := newTurn(), newHall()
+	h := NewHandler(Config{Acceptor: hall, Handshakes: Handshakes{Gate: gate, Source: func(address string) string { return address }}})
+	defer h.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 200*time.Millisecond)
+		defer cancel()
+		h.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	defer s.Close()
+	upgrade := func() *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		} {
+			r.Header.Set(name, value)
+		}
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	if err := gate.Acquire(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if resp := upgrade(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || hall.abandoned.Load() != 1 {
+		t.Errorf("without a place: %d %v, abandoned %d", resp.StatusCode, resp.Header, hall.abandoned.Load())
+	}
+	gate.Release()
+	for range 3 {
+		if resp := upgrade(); resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Errorf("with one: %d", resp.StatusCode)
+		}
+	}
+	if hall.admitted.Load() != 4 || hall.abandoned.Load() != 1 {
+		t.Errorf("admitted %d, abandoned %d", hall.admitted.Load(), hall.abandoned.Load())
+	}
+}
