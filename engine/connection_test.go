@@ -175,7 +175,6 @@ func TestTokenOfTheHelloWinsOverTheHeader(t *testing.T) {
 		"both":                    {header: []string{"Bearer acme/h"}, hello: "acme/t", who: "t"},
 		"bad hello, good header":  {header: []string{"Bearer acme/h"}, hello: "acme", code: 4401},
 		"another scheme":          {header: []string{"Basic acme/h"}, code: 4401},
-		"two headers, no winner":  {header: []string{"Bearer acme/h", "Bearer acme/i"}, code: 4401},
 		"an empty bearer is none": {header: []string{"Bearer "}, code: 4401},
 	} {
 		t.Run(name, func(t *testing.T) {
