@@ -183,8 +183,9 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 		r.seq.atLeast(page.Head)
 	}
 	oldest := r.read.purpose == forOldest
-	if page.Reset == codec.ResetExpired && !oldest {
-		// How much is gone is one more read, whoever many are waiting for it.
+	if page.Reset == codec.ResetExpired && !oldest && since.Epoch == page.Head.Epoch {
+		// How much is gone is one more read, whoever many are waiting for it. It would say
+		// nothing of a past epoch: who has a position of that is told by this one.
 		r.readFrom(forOldest, codec.Position{})
 		return
 	}

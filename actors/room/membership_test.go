@@ -311,6 +311,22 @@ func TestMembersWhileReadsFail(t *testing.T) {
 	want(t, "and has them all", len(f), 50)
 }
 
+// A position of a past epoch holds as far as that reached, and is gone when what follows it is.
+func TestMemberResumesFromAPastEpoch(t *testing.T) {
+	for since, told := range map[string][]string{
+		"e0:1": {"joined 5 reset expired"},
+		"e0:3": {"joined 3 recovered", "event 4", "event 5"},
+		"e0:6": {"joined 5 reset epoch"},
+	} {
+		s := newStage(t, plain)
+		s.broker.publish(5)
+		s.broker.fail(0)
+		s.broker.kept = 3
+		s.open()
+		want(t, "since "+since, s.peer("alice", 64).join(at(since)), told)
+	}
+}
+
 // Whoever comes back after the history was lost, before the room has heard of that, is reset
 // once, to the history that there is.
 func TestMemberResumesWhenTheRoomDoesNotKnowYet(t *testing.T) {
