@@ -123,6 +123,54 @@ func TestB038_TheBufferIsGoneButTheRecordIsNot(t *testing.T) {
 	}
 }
 
+// A buffer that the server has evicted begins anew, and does not live for ever.
+func TestABufferThatWasEvictedGetsItsTimeToLiveAnew(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	fill(t, a, room, 3)
+	want := s.Do("PTTL", "pulse:buffer:acme:chat:1")
+	s.Do("DEL", "pulse:buffer:acme:chat:1")
+	fill(t, a, room, 1)
+	got := s.Do("PTTL", "pulse:buffer:acme:chat:1")
+	if len(got) != len(want) || got[0] != want[0] {
+		t.Errorf("it lives for %s ms, and lived for %s", got, want)
+	}
+}
+
+// The record names the oldest that is kept, at each moment: whoever looks at raw keys
+// sees how far back a history goes.
+func TestTheRecordNamesTheOldest(t *testing.T) {
+	s := server.Start(t)
+	a := node(t, s.Address())
+	for _, tt := range []struct {
+		name   string
+		change func(*bridge.Retention)
+	}{
+		{"by number", func(r *bridge.Retention) { r.Events = 4 }},
+		{"by bytes", func(r *bridge.Retention) { r.Bytes = 1000 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			topic := codec.Topic{Tenant: "acme", Room: "chat:" + tt.name[3:]}
+			r := plenty
+			tt.change(&r)
+			for range 12 {
+				sent := make(chan []bridge.Published, 1)
+				a.Publish(topic, r, []bridge.Publication{kept(topic)}, func(p []bridge.Published) { sent <- p })
+				if p := receive(t, sent, "an answer"); p[0].Err != nil {
+					t.Fatal(p[0].Err)
+				}
+				oldest, _, _ := strings.Cut(s.Do("ZRANGE", "pulse:buffer:"+topic.String(), "0", "0"), "|")
+				if low := s.Do("HGET", "pulse:meta:"+topic.String(), "low"); low != oldest {
+					t.Fatalf("low is %s, the oldest %s", low, oldest)
+				}
+			}
+			if s.Do("ZCARD", "pulse:buffer:"+topic.String()) == "12" {
+				t.Error("everything is kept")
+			}
+		})
+	}
+}
+
 // https://github.com/socketio/socket.io-redis-streams-adapter/issues/32
 func TestB071_ARestartThatLostEverything(t *testing.T) {
 	s := server.Start(t)

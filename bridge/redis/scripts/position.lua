@@ -11,7 +11,7 @@ local day = 86400000
 
 -- A topic's members and its record: buffer is the sorted set, meta the hash.
 --   o head, e epoch, r replication id under which e began, l past epochs with their
---   ends, oldest first: "e:o,e:o", low oldest kept, as of the last look,
+--   ends, oldest first: "e:o,e:o", low oldest kept,
 --   b sum of sizes of events c to o, which is more than is kept if the oldest is not c,
 --   a age in ms, x when the times to live are to be set anew, j whether anyone has joined
 --   n until when, and k while what, publish need look at no more than o, e and b: k is
@@ -110,13 +110,20 @@ local function narrow(t, most)
   end
 end
 
+-- lifetime is how long a buffer whose events are kept for so many ms lives after a write,
+-- and how much of that is more than promised.
+local function lifetime(age)
+  local life = age > 0 and age or day
+  local slack = math.max(1000, math.min(math.floor(life / 4), 3600000))
+  return life + 60000 + slack, slack
+end
+
 -- close writes the record back, and returns where the history begins. After a write
 -- times to live are set anew if they are due: a little longer than promised, so that
 -- this is seldom. k, if given, stands until the next look is due, which is a little
 -- later than the oldest event is too old: who reads does not get it.
 local function close(t, wrote, k)
-  local life = t.a > 0 and t.a or day
-  local slack = math.max(1000, math.min(math.floor(life / 4), 3600000))
+  local life, slack = lifetime(t.a)
   local renew = wrote and t.now >= t.x
   if renew then
     t.x = t.now + slack
@@ -138,8 +145,8 @@ local function close(t, wrote, k)
     call('HSET', t.meta, unpack(t.set))
   end
   if renew then
-    call('PEXPIRE', t.buffer, int(life + 60000 + slack))
-    call('PEXPIRE', t.meta, int((t.j and math.max(day, life) or life + 3600000) + 60000 + slack))
+    call('PEXPIRE', t.buffer, int(life))
+    call('PEXPIRE', t.meta, int(t.j and math.max(day + 60000 + slack, life) or life + 3600000))
     -- Marks of nodes that have published nothing for a minute.
     local fields = call('HGETALL', t.meta)
     for i = 1, #fields, 2 do

@@ -130,17 +130,27 @@ local function publish(k, h)
   end
 
   local mark = taken .. ' ' .. token .. ' ' .. e .. ' ' .. (first or '0') .. ' ' .. letters
+  -- low, if the oldest is another one now.
+  local low, lost = nil, false
   if kept > 0 then
+    local before = call('ZCARD', buffer)
     call('ZADD', buffer, unpack(members))
-    if o > keep then
+    if before + kept > keep then
       call('ZREMRANGEBYRANK', buffer, '0', surplus)
+      low = o - keep + 1
+    elseif before == 0 then
+      low, lost = o - kept + 1, true -- or it is the first: a key that is new lives for ever until it is told
     end
   end
   if t then
     t.o, t.b = o, b
     if kept > 0 and t.a ~= limit then
-      t.a, t.x = limit, 0
+      t.a = limit
       put(t, 'a', int(limit))
+      lost = true
+    end
+    if lost then
+      t.x = 0
     end
     age(t)
     b = t.b
@@ -149,7 +159,7 @@ local function publish(k, h)
     local full = t or {buffer = buffer, c = tonumber(call('HGET', meta, 'c') or 1)}
     full.o, full.b = o, b
     narrow(full, most)
-    b = full.b
+    b, low = full.b, full.c
     if not t then
       call('HSET', meta, 'c', int(full.c))
     end
@@ -163,6 +173,11 @@ local function publish(k, h)
     put(t, 'o', int(o))
     put(t, mine, mark)
     close(t, true, at.r .. ' ' .. int(t.a) .. ' ' .. past)
+  elseif low then
+    call('HSET', meta, 'o', last, 'b', int(b), mine, mark, 'low', int(low))
+    if lost then
+      call('PEXPIRE', buffer, int(lifetime(limit)))
+    end
   else
     call('HSET', meta, 'o', last, 'b', int(b), mine, mark)
   end
