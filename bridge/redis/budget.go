@@ -49,6 +49,7 @@ type holding struct {
 type roomHolding struct {
 	topic  codec.Topic
 	tenant *holding
+	epoch  string
 	runs   backpressure.Ring[run] // oldest first
 	sizes  int64                  // of all runs
 }
@@ -85,7 +86,7 @@ func (b *budget) admits(tenant string) bool {
 
 // added: events up to last were taken, of so many bytes as they stand on the server
 // and of such a size for the kind's history.
-func (b *budget) added(topic codec.Topic, r bridge.Retention, last uint64, events int, bytes, sizes int64, now time.Time) {
+func (b *budget) added(topic codec.Topic, r bridge.Retention, last codec.Position, events int, bytes, sizes int64, now time.Time) {
 	if b.most == nil {
 		return
 	}
@@ -95,9 +96,15 @@ func (b *budget) added(topic codec.Topic, r bridge.Retention, last uint64, event
 	if room == nil {
 		room = b.room(topic)
 	}
-	if n := room.runs.Len(); n > 0 && room.runs.At(n-1).last >= last { // its history began anew
-		room.clear()
+	end := last.Offset
+	if n := room.runs.Len(); n > 0 && room.runs.At(n-1).last >= end {
+		if room.epoch != last.Epoch { // its history began anew
+			room.clear()
+		} else { // the answer that followed it overtook it
+			end = room.runs.At(n-1).last
+		}
 	}
+	room.epoch = last.Epoch
 	if events > r.Events { // the first of them are gone already
 		bytes, sizes = bytes*int64(r.Events)/int64(events), sizes*int64(r.Events)/int64(events)
 		events = r.Events
@@ -107,13 +114,13 @@ func (b *budget) added(topic codec.Topic, r bridge.Retention, last uint64, event
 		life = 24 * time.Hour // from the last write on
 	}
 	room.append(run{
-		first: last + 1 - uint64(events), last: last, since: now, ends: now.Add(life),
+		first: end + 1 - uint64(events), last: end, since: now, ends: now.Add(life),
 		bytes: bytes + int64(events)*eventFootprint, sizes: sizes,
 	}, life/footprintRuns, r)
 	room.trim(now)
 	for room.runs.Len() > 1 {
 		front := room.runs.At(0)
-		if front.last+uint64(r.Events) > last && (r.Bytes == 0 || room.sizes-front.sizes < r.Bytes) {
+		if front.last+uint64(r.Events) > end && (r.Bytes == 0 || room.sizes-front.sizes < r.Bytes) {
 			break
 		}
 		room.drop()

@@ -13,18 +13,19 @@ import (
 type writer struct {
 	b     *budget
 	heads map[string]uint64 // by room
+	epoch string
 	r     bridge.Retention
 }
 
 func newWriter(most int64, r bridge.Retention) *writer {
-	return &writer{newBudget(func(string) int64 { return most }), map[string]uint64{}, r}
+	return &writer{newBudget(func(string) int64 { return most }), map[string]uint64{}, "one", r}
 }
 
 // write adds n events of one size to a room of a tenant, one batch.
 func (w *writer) write(tenant, room string, n int, size int64, now time.Time) {
 	topic := codec.Topic{Tenant: tenant, Room: room}
 	w.heads[topic.String()] += uint64(n)
-	w.b.added(topic, w.r, w.heads[topic.String()], n, int64(n)*size, int64(n)*size, now)
+	w.b.added(topic, w.r, codec.Position{Epoch: w.epoch, Offset: w.heads[topic.String()]}, n, int64(n)*size, int64(n)*size, now)
 }
 
 func (w *writer) used(tenant string) int64 {
@@ -105,7 +106,7 @@ func TestBudgetFollowsTheHistoryOfTheKind(t *testing.T) {
 			if got := (w.used("acme") - roomFootprint) / (size + eventFootprint); got != 1 {
 				t.Errorf("%d events of it are left", got)
 			}
-			w.heads["acme:chat"] = 0 // the server lost it
+			w.heads["acme:chat"], w.epoch = 0, "two" // the server lost it
 			w.write("acme", "chat", 1, size, at(81))
 			if got := (w.used("acme") - roomFootprint) / (size + eventFootprint); got != 1 {
 				t.Errorf("%d events in a history that began anew", got)
@@ -114,10 +115,22 @@ func TestBudgetFollowsTheHistoryOfTheKind(t *testing.T) {
 	}
 }
 
+// Answers to two batches of a room may come in either order; nothing is forgotten.
+func TestBudgetTakesAnswersInAnyOrder(t *testing.T) {
+	w := newWriter(1<<40, bridge.Retention{Events: 1000, Age: time.Hour})
+	for _, head := range []uint64{20, 10, 30, 40, 35} {
+		w.heads["acme:chat"] = head - 5
+		w.write("acme", "chat", 5, 100, at(0))
+	}
+	if want := int64(25*(100+eventFootprint) + roomFootprint); w.used("acme") != want {
+		t.Errorf("%d bytes, want %d", w.used("acme"), want)
+	}
+}
+
 // Without a bound nothing is noted.
 func TestBudgetWithoutABound(t *testing.T) {
 	b := newBudget(nil)
-	b.added(codec.Topic{Tenant: "a", Room: "b"}, bridge.Retention{Events: 1}, 1, 1, 1<<40, 1, at(0))
+	b.added(codec.Topic{Tenant: "a", Room: "b"}, bridge.Retention{Events: 1}, codec.Position{Epoch: "one", Offset: 1}, 1, 1<<40, 1, at(0))
 	if !b.admits("a") || len(b.rooms) != 0 {
 		t.Error("it bounds")
 	}

@@ -351,7 +351,7 @@ func (p *publishing) published(reply any, err error) {
 	}
 	if kept > 0 {
 		next.Offset--
-		p.bridge.budget.added(p.topic, p.ops[0].publish.retention, next.Offset, int(kept), bytes, sizes, time.Now())
+		p.bridge.budget.added(p.topic, p.ops[0].publish.retention, next, int(kept), bytes, sizes, time.Now())
 		p.bridge.listenerOf(p.at.channel).learn(p.topic, next)
 	}
 	p.answer()
