@@ -101,7 +101,7 @@ func (b *budget) added(topic codec.Topic, r bridge.Retention, last codec.Positio
 		if room.epoch != last.Epoch { // its history began anew
 			room.clear()
 		} else { // the answer that followed it overtook it
-			end = room.runs.At(n-1).last
+			end = room.runs.At(n - 1).last
 		}
 	}
 	room.epoch = last.Epoch
