@@ -127,6 +127,13 @@ func (r *report) explain(w io.Writer, f history.Finding) {
 			}
 		}
 	}
+	for _, m := range r.rooms[i].Members {
+		for n, e := range m.Entries[1:] {
+			if before := m.Entries[n]; e.Kind == history.Event && e.Position.Epoch != before.Position.Epoch && strings.HasSuffix(m.Name, "(wire)") {
+				fmt.Fprintf(w, "    %.3fs %s went on from %v to %v\n", e.At.Seconds(), m.Name, before.Position, e.Position)
+			}
+		}
+	}
 	for _, epoch := range slices.SortedFunc(maps.Keys(began), func(a, b string) int { return cmp.Compare(began[a].At, began[b].At) }) {
 		fmt.Fprintf(w, "    %.3fs epoch %s: %v\n", began[epoch].At.Seconds(), epoch, began[epoch])
 	}

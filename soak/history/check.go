@@ -72,7 +72,7 @@ func (j *judge) judge() []Finding {
 	var last Publication
 	for _, p := range j.room.Sent {
 		if p.Accepted {
-			j.accepted(p)
+			j.accepted(p, walks)
 			if p.At >= last.At {
 				last = p
 			}
@@ -174,9 +174,19 @@ func (j *judge) ended(w *walk, last Publication) {
 	}
 }
 
-// accepted checks that what was accepted was seen by somebody, or lost with the history.
-func (j *judge) accepted(p Publication) {
-	if !j.had[p.Key] && len(j.room.Members) > 0 && !j.lost(p.At-justBefore, p.At+justAfter) {
-		j.find(Loss, "", p.At, "publication %v was accepted at %v, and nobody had it", p.Key, p.Position)
+// accepted checks that what was accepted was seen by somebody, or lost with the history, or
+// that everybody was told to go on beyond it.
+func (j *judge) accepted(p Publication, walks []*walk) {
+	if j.had[p.Key] || len(walks) == 0 || j.lost(p.At-justBefore, p.At+justAfter) {
+		return
+	}
+	for _, w := range walks {
+		beyond := func(s *segment) bool {
+			return s.anew && s.from.Epoch == p.Position.Epoch && s.from.Offset >= p.Position.Offset
+		}
+		if !slices.ContainsFunc(w.segments, beyond) {
+			j.find(Loss, "", p.At, "publication %v was accepted at %v, and nobody had it", p.Key, p.Position)
+			return
+		}
 	}
 }

@@ -109,6 +109,8 @@ func TestCheck(t *testing.T) {
 			[][]Entry{whole, told(joined(at("e", 0)), lost, Entry{Kind: Joined, Reason: codec.ResetExpired, Position: at("e", 3)})}, []Rule{Needless}},
 		{"reset after a flush", append(slices.Clone(three), Publication{Key{1, 4}, true, at("f", 1), seconds(7)}), flush,
 			[][]Entry{append(slices.Clone(whole), reset(codec.ResetEpoch, at("f", 0)), event(at("f", 1), 4))}, nil},
+		{"reset to beyond what came first after a flush", append(slices.Clone(three), Publication{Key{1, 4}, true, at("f", 1), seconds(7)}, Publication{Key{1, 5}, true, at("f", 2), seconds(8)}), flush,
+			[][]Entry{append(slices.Clone(whole), reset(codec.ResetEpoch, at("f", 1)), event(at("f", 2), 5))}, nil},
 		{"reset twice for one flush", append(slices.Clone(three), Publication{Key{1, 4}, true, at("g", 1), seconds(7)}), flush,
 			[][]Entry{append(slices.Clone(whole), Entry{At: seconds(6), Kind: Reset, Reason: codec.ResetEpoch, Position: at("f", 0)},
 				Entry{At: seconds(7), Kind: Reset, Reason: codec.ResetEpoch, Position: at("g", 0)}, event(at("g", 1), 4))}, []Rule{Needless}},

@@ -12,6 +12,7 @@ type segment struct {
 	from   codec.Position
 	events []Entry // ascending offsets
 	over   bool    // another follows
+	anew   bool    // it began with a reset
 }
 
 // end is the last position of a segment.
@@ -99,7 +100,7 @@ func (w *walk) begin(e Entry) {
 	}
 	w.began, w.pos = true, e.Position
 	w.seen, w.last = map[Key]bool{}, map[int]int{}
-	w.segments = append(w.segments, &segment{from: e.Position})
+	w.segments = append(w.segments, &segment{from: e.Position, anew: e.Reason != codec.ResetNone})
 }
 
 func (w *walk) reset(e Entry) {
