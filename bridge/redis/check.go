@@ -17,6 +17,11 @@ func (l *listener) tick(now time.Time) {
 			t.gap(known[i])
 		}
 	}
+	for t, since := range l.owing {
+		if now.Sub(since) >= fillTime {
+			t.filled()
+		}
+	}
 	for t := range l.joining {
 		for _, j := range append([]*join(nil), t.joins...) {
 			switch {
@@ -94,6 +99,9 @@ func (t *topic) compare(page bridge.Page, err *codec.Error, links int) {
 		lost := beyond(page.Head, t.delivered)
 		if !lost {
 			page.Head = t.delivered
+		}
+		if lost && len(t.sinks) > 0 {
+			t.owe()
 		}
 		t.place(page.Head)
 		if lost {

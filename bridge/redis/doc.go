@@ -37,7 +37,8 @@
 // first sink comes and ends it when the last one goes, one command at a time, so that the
 // last word counts. After a loss everything is subscribed anew in batches, those with
 // traffic first; each position is then compared with the server's, and who may have
-// missed something is told by Gap.
+// missed something is told by Gap. The bridge is up again when that has been read, or 2 s
+// later.
 //
 // What is missing is noticed by known heads: every answer and message raises what is
 // known of a topic, and what has not come 200 ms later is told as a Gap. Each link must

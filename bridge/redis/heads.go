@@ -14,6 +14,7 @@ type head struct {
 	delivered codec.Position // zero: nothing yet, from nowhere
 	since     time.Time      // when known went beyond delivered
 	listed    bool           // in suspects
+	owed      bool           // the link was made anew, and what was missed has yet to be read
 }
 
 func beyond(known, delivered codec.Position) bool {
@@ -46,6 +47,17 @@ func (l *listener) suspect(h *head) {
 	if !h.listed && !h.delivered.IsZero() && beyond(h.known, h.delivered) {
 		h.listed, h.since = true, time.Now()
 		l.suspects = append(l.suspects, h)
+	}
+}
+
+// readToTheEnd: a sink, or another reader, has what a topic had missed.
+func (l *listener) readToTheEnd(name codec.Topic) {
+	l.mu.Lock()
+	h := l.heads[name]
+	owed := h != nil && h.owed
+	l.mu.Unlock()
+	if owed {
+		l.post(true, h.topic.filled)
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	maxTasks      = 1 << 16 // asked for by callers; beyond, a subscription is refused
 	listenTick    = 100 * time.Millisecond
 	patience      = 200 * time.Millisecond // between learning of an event and missing it
+	fillTime      = 2 * time.Second        // for sinks to read what they missed, before nobody waits for them
 )
 
 // receiver gets what one channel brings, on its listener's goroutine.
@@ -66,7 +67,8 @@ type listener struct {
 	links    map[string]*link // that stand
 	left     map[string]int   // unsettled channels of each
 	topics   map[codec.Topic]*topic
-	joining  map[*topic]struct{} // with joins that are not answered
+	joining  map[*topic]struct{}  // with joins that are not answered
+	owing    map[*topic]time.Time // whose sinks have yet to read what they missed
 	quiet    backpressure.Ring[*topic]
 	checks   backpressure.Ring[*topic] // that wait to be compared, after the link was made anew
 	checking int
@@ -93,7 +95,7 @@ func newListener(b *Bridge) *listener {
 	l := &listener{
 		bridge: b, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		heads: make(map[codec.Topic]*head), channels: make(map[string]*channel), topics: make(map[codec.Topic]*topic),
-		joining: make(map[*topic]struct{}), links: make(map[string]*link), left: make(map[string]int),
+		joining: make(map[*topic]struct{}), owing: make(map[*topic]time.Time), links: make(map[string]*link), left: make(map[string]int),
 	}
 	l.space.L = &l.mu
 	return l

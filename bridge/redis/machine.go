@@ -34,7 +34,7 @@ type machine struct {
 type linkState struct {
 	generation uint64 // of the link, so that what was said of an earlier one is told apart
 	why        string // there is none, and why
-	settled    bool   // all channels are subscribed, and all positions compared
+	settled    bool   // all channels are subscribed, all positions compared, and gaps filled
 	heard      bool   // a probe has come on it
 	probed     bool   // a probe is out
 	next       time.Time
@@ -73,7 +73,7 @@ func (m *machine) linked(link string, generation uint64, now time.Time) {
 	}
 }
 
-// settled: what this node wants is subscribed, and nothing is missing unannounced.
+// settled: what this node wants is subscribed, and what it had missed is read.
 func (m *machine) settled(link string, generation uint64, now time.Time) {
 	if l := m.links[link]; l != nil && l.generation == generation {
 		l.settled = true

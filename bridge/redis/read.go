@@ -20,10 +20,14 @@ const (
 // Read implements bridge.Broker.
 func (b *Bridge) Read(topic codec.Topic, req bridge.ReadRequest, done func(bridge.Page, *codec.Error)) {
 	b.read(topic, req, req.HasSince, func(page bridge.Page, err *codec.Error) {
+		l := b.listenerOf(b.names.room(topic))
 		if err == nil {
-			b.listenerOf(b.names.room(topic)).learn(topic, page.Head)
+			l.learn(topic, page.Head)
 		}
 		done(page, err)
+		if err == nil && req.HasSince && !req.Reverse && req.Limit > 0 && !page.More {
+			l.readToTheEnd(topic)
+		}
 	})
 }
 

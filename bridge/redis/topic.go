@@ -129,6 +129,7 @@ func (t *topic) maybeEnd() {
 	}
 	l := t.listener
 	t.gone = true
+	delete(l.owing, t)
 	delete(l.topics, t.name)
 	l.mu.Lock()
 	delete(l.heads, t.name)
@@ -249,7 +250,35 @@ func (t *topic) answer(j *join, head codec.Position, err *codec.Error) {
 func (t *topic) place(p codec.Position) {
 	t.delivered, t.whole, t.checked = p, true, time.Now()
 	t.listener.brought(t, p)
-	t.listener.settle(t.channel)
+	if _, owing := t.listener.owing[t]; !owing {
+		t.listener.settle(t.channel)
+	}
+}
+
+// owe: the sinks are told what they missed, and the channel settles when they have read
+// it.
+func (t *topic) owe() {
+	t.listener.owing[t] = time.Now()
+	t.owed(true)
+}
+
+// filled: they have, or take too long.
+func (t *topic) filled() {
+	if _, owing := t.listener.owing[t]; owing {
+		t.forgive()
+		t.listener.settle(t.channel)
+	}
+}
+
+func (t *topic) forgive() {
+	delete(t.listener.owing, t)
+	t.owed(false)
+}
+
+func (t *topic) owed(yes bool) {
+	t.listener.mu.Lock()
+	t.head.owed = yes
+	t.listener.mu.Unlock()
 }
 
 // confirmed implements receiver.
@@ -269,7 +298,10 @@ func (t *topic) confirmed(ch *channel) {
 }
 
 // lost implements receiver.
-func (t *topic) lost() { t.attached, t.whole = false, false }
+func (t *topic) lost() {
+	t.attached, t.whole = false, false
+	t.forgive()
+}
 
 // message implements receiver.
 func (t *topic) message(text string) {

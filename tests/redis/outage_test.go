@@ -144,6 +144,44 @@ func TestB063_WhatWasPublishedWhileTheLinkWasCutComesBeforeWhatFollows(t *testin
 	until(t, b, bridge.Up)
 }
 
+// slowReader is a sink that reads what it missed when it is told to.
+type slowReader struct {
+	joined chan struct{}
+	missed chan codec.Position
+}
+
+func (s *slowReader) Subscribed(codec.Position, *codec.Error) { close(s.joined) }
+func (s *slowReader) Arrived(bridge.Batch)                    {}
+func (s *slowReader) Gap(head codec.Position)                 { s.missed <- head }
+
+// The bridge is up again when what was missed has been read, not when it is known
+// that something was.
+func TestTheBridgeIsUpWhenGapsAreFilled(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t)
+	p := server.NewProxy(t, s.Address())
+	a, b := node(t, s.Address()), node(t, p.Address())
+	sink := &slowReader{joined: make(chan struct{}), missed: make(chan codec.Position, 1)}
+	b.Subscribe(room, sink)
+	receive(t, sink.joined, "the subscription")
+	at := fill(t, a, room, 1)
+	p.Refuse(true)
+	p.CutLinks()
+	until(t, b, bridge.Down)
+	fill(t, a, room, 5)
+	p.Refuse(false)
+	if head := receive(t, sink.missed, "a gap"); head.Offset != 6 {
+		t.Fatalf("a gap up to %v", head)
+	}
+	if h := b.Health(); h.State != bridge.Down {
+		t.Errorf("it is %v while five events have yet to be read", h)
+	}
+	if page := since(t, b, room, at); len(page.Events) != 5 {
+		t.Errorf("%d events", len(page.Events))
+	}
+	until(t, b, bridge.Up)
+}
+
 // https://github.com/phoenixframework/phoenix_pubsub_redis/issues/26
 // https://github.com/redis/go-redis/issues/379
 func TestB052_B053_OneDeliveryANodeHoweverOftenItWasCut(t *testing.T) {
