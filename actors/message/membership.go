@@ -51,6 +51,11 @@ type Membership struct {
 	leaveID atomic.Uint64
 	joined  atomic.Bool
 
+	// Connection rises with every connection of the session: a room may hear of an
+	// earlier one's last join after the next one's first. Immutable as those above; here
+	// it takes no space.
+	Connection uint32
+
 	// Place is the room's own record of the member; owned by the room.
 	Place any
 	// Next of the session's memberships; owned by the session.

@@ -9,8 +9,8 @@ import (
 
 // roster is who is in the room on this node: by subject its sessions, in the
 // order in which they joined, and what of that the bridge has yet to be told. An
-// entry belongs to a session, whichever of its memberships joined last. Pure:
-// instants are given.
+// entry belongs to a session: to whichever membership of its latest connection
+// joined last. Pure: instants are given.
 //
 // Invariant: a local is in subjects exactly while it has an entry; every entry of
 // lost has a deadline, ascending, and no other has.
@@ -42,6 +42,7 @@ type local struct {
 // entry is one session.
 type entry struct {
 	session    string
+	connection uint32 // of the session, from which owner is or was
 	of         *local
 	owner      *member // the membership that it belongs to; nil: lost
 	data       codec.Data
@@ -77,10 +78,14 @@ func (r *roster) settled(subject string) bool {
 }
 
 // join makes an entry of a session that of owner, anew if there is none. It comes
-// after all others of its subject.
+// after all others of its subject. The entry of a later connection stays what it is:
+// owner was taken over on the way, and will end.
 func (r *roster) join(owner *member, data codec.Data) {
 	session, subject := owner.Session, owner.Subject
 	e := r.entries[session]
+	if e != nil && e.connection > owner.Connection {
+		return
+	}
 	if e == nil || e.of.subject != subject {
 		if e != nil {
 			r.remove(e)
@@ -99,7 +104,7 @@ func (r *roster) join(owner *member, data codec.Data) {
 		e.data = data
 		e.of.changed(r, !old.Same(data))
 	}
-	e.owner = owner
+	e.owner, e.connection = owner, owner.Connection
 }
 
 // link gives a new entry to its subject.

@@ -58,7 +58,8 @@ func (n *naive) here() here {
 	return h
 }
 
-// Joins, leaves, drops and takeovers in any order, with reports that land, fail or
+// Joins, some of connections that were taken over, leaves, drops and takeovers in any
+// order, with reports that land, fail or
 // are of everybody: the bridge has what a naive roster has, who is settled is
 // there with its data, and a report says nothing that the bridge has already,
 // but for numbers of sessions and what is told again.
@@ -79,9 +80,15 @@ func TestRosterAgainstANaiveOne(t *testing.T) {
 			case k < 4 || m == nil: // joins, taking over what its session has
 				session := random.IntN(12)
 				m = memberOf(fmt.Sprint("s", session), fmt.Sprint("u", session%4))
+				m.Connection = uint32(random.IntN(3))
 				data := dataOf(random.IntN(3))
-				n.drop(func(e *naiveEntry) bool { return e.owner.Session == m.Session })
-				n.list = append(n.list, &naiveEntry{owner: m, data: data})
+				overtaken := func(e *naiveEntry) bool {
+					return e.owner.Session == m.Session && e.owner.Connection > m.Connection
+				}
+				if !slices.ContainsFunc(n.list, overtaken) {
+					n.drop(func(e *naiveEntry) bool { return e.owner.Session == m.Session })
+					n.list = append(n.list, &naiveEntry{owner: m, data: data})
+				}
 				r.join(m, data)
 				members = append(members, m)
 			case k < 6:

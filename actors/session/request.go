@@ -220,7 +220,7 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 	}
 	m := &message.Membership{
 		Topic: codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
-		Subject: s.identity.Load().Subject, Session: s.id, Presence: r.Presence,
+		Subject: s.identity.Load().Subject, Session: s.id, Connection: uint32(s.generation), Presence: r.Presence,
 	}
 	if m.Seat.NoEcho = r.NoEcho; r.NoEcho {
 		s.out.Withhold(s.id, &s.signal, keptBack)
