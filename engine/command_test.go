@@ -384,6 +384,7 @@ func TestCommandsOfTheTenant(t *testing.T) {
 			}
 		}
 		<-ended
+		synctest.Wait() // a command may be answered before its worker is free again
 
 		// Beyond the tenant's share of the blocking pool.
 		other := join(t, e, "acme/b")

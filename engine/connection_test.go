@@ -239,24 +239,28 @@ func refused(c *memory.Client) *codec.Error {
 }
 
 func TestAdmissionCapsCountWhoHasNotSaidHello(t *testing.T) {
-	e := start(t, func(c *Config) {
-		c.Limits.MaxUnauthenticated, c.Limits.MaxUnauthenticatedPerAddress = 3, 2
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, func(c *Config) {
+			c.Limits.MaxUnauthenticated, c.Limits.MaxUnauthenticatedPerAddress = 3, 2
+		})
+		from := func(n byte) memory.Options { return memory.Options{Remote: netip.AddrFrom4([4]byte{10, 0, 0, n})} }
+		one := dial(t, e, codec.JSON, from(1))
+		two := dial(t, e, codec.JSON, from(1))
+		if err := refused(dial(t, e, codec.JSON, from(1)).conn); err == nil || err.Code != codec.CodeUnavailable || err.RetryAfterMS() == 0 {
+			t.Errorf("third of one address: %v", err)
+		}
+		dial(t, e, codec.JSON, from(2))
+		if err := refused(dial(t, e, codec.JSON, from(3)).conn); err == nil || err.Code != codec.CodeUnavailable {
+			t.Errorf("fourth in all: %v", err)
+		}
+		one.hello("acme/a")
+		synctest.Wait() // the welcome may come before the count goes down
+		two.conn.Cut()
+		<-two.conn.Done()
+		dial(t, e, codec.JSON, from(1)).hello("acme/c")
+		synctest.Wait()
+		dial(t, e, codec.JSON, from(3)).hello("acme/d")
 	})
-	from := func(n byte) memory.Options { return memory.Options{Remote: netip.AddrFrom4([4]byte{10, 0, 0, n})} }
-	one := dial(t, e, codec.JSON, from(1))
-	two := dial(t, e, codec.JSON, from(1))
-	if err := refused(dial(t, e, codec.JSON, from(1)).conn); err == nil || err.Code != codec.CodeUnavailable || err.RetryAfterMS() == 0 {
-		t.Errorf("third of one address: %v", err)
-	}
-	dial(t, e, codec.JSON, from(2))
-	if err := refused(dial(t, e, codec.JSON, from(3)).conn); err == nil || err.Code != codec.CodeUnavailable {
-		t.Errorf("fourth in all: %v", err)
-	}
-	one.hello("acme/a")
-	two.conn.Cut()
-	<-two.conn.Done()
-	dial(t, e, codec.JSON, from(1)).hello("acme/c")
-	dial(t, e, codec.JSON, from(3)).hello("acme/d")
 }
 
 func TestAbandonedAdmissionsAreGivenBack(t *testing.T) {

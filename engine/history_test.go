@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/room"
@@ -199,40 +200,44 @@ func TestHistoryThatCannotBeHad(t *testing.T) {
 // with the connection. An event counts from when it was accepted, however long who
 // missed it had been there.
 func TestB044_WhatIsKeptCountsFromTheEventAndNotFromTheConnection(t *testing.T) {
-	now := time.Now()
-	clock := make(chan time.Time, 1)
-	clock <- now
-	inner := membridge.New(membridge.Config{Now: func() time.Time { at := <-clock; clock <- at; return at }})
-	t.Cleanup(inner.Close)
-	pass := func(d time.Duration) { at := <-clock; clock <- at.Add(d) }
-	e := start(t, func(c *Config) {
-		c.Broker = inner
-		c.Kinds = []room.Kind{{Name: "chat", History: room.History{Age: 120 * time.Second}}}
-	})
-	c := join(t, e, "acme/alice", "chat:1")
-	pass(10 * time.Minute)
-	at := e.publish(t, "acme", "chat:1", "message", 1).Position
-	c.until("event")
-	c.conn.Cut()
-	for range 20 { // more than a room holds by itself
-		e.publish(t, "acme", "chat:1", "message", 2)
-	}
-	for _, tt := range []struct {
-		away time.Duration
-		want string
-	}{{5 * time.Second, "true <nil>"}, {116 * time.Second, "false expired"}} {
-		pass(tt.away)
-		c := dial(t, e, codec.JSON, memory.Options{})
-		w := c.hello("acme/alice", fmt.Sprintf(`{"room":"chat:1","epoch":%q,"offset":%d}`, at.Epoch, at.Offset))
-		if got := fmt.Sprint(w.at("rooms.0.ok.recovered"), " ", w.at("rooms.0.ok.reset")); got != tt.want {
-			t.Errorf("after %v: %s, want %s", tt.away, got, tt.want)
-		}
-		f, _ := c.ask(fmt.Sprintf(`{"t":"history","room":"chat:1","epoch":%q,"offset":%d}`, at.Epoch, at.Offset))
-		if reset := f.at("ok.reset"); fmt.Sprint(reset) != strings.Fields(tt.want)[1] {
-			t.Errorf("after %v: history %v", tt.away, f)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		clock := make(chan time.Time, 1)
+		clock <- now
+		inner := membridge.New(membridge.Config{Now: func() time.Time { at := <-clock; clock <- at; return at }})
+		t.Cleanup(inner.Close)
+		pass := func(d time.Duration) { at := <-clock; clock <- at.Add(d) }
+		e := start(t, func(c *Config) {
+			c.Broker = inner
+			c.Kinds = []room.Kind{{Name: "chat", History: room.History{Age: 120 * time.Second}}}
+		})
+		c := join(t, e, "acme/alice", "chat:1")
+		pass(10 * time.Minute)
+		at := e.publish(t, "acme", "chat:1", "message", 1).Position
+		c.until("event")
 		c.conn.Cut()
-	}
+		synctest.Wait() // the room keeps for itself what somebody is behind with
+		for range 20 {  // more than a room holds by itself
+			e.publish(t, "acme", "chat:1", "message", 2)
+		}
+		for _, tt := range []struct {
+			away time.Duration
+			want string
+		}{{5 * time.Second, "true <nil>"}, {116 * time.Second, "false expired"}} {
+			pass(tt.away)
+			c := dial(t, e, codec.JSON, memory.Options{})
+			w := c.hello("acme/alice", fmt.Sprintf(`{"room":"chat:1","epoch":%q,"offset":%d}`, at.Epoch, at.Offset))
+			if got := fmt.Sprint(w.at("rooms.0.ok.recovered"), " ", w.at("rooms.0.ok.reset")); got != tt.want {
+				t.Errorf("after %v: %s, want %s", tt.away, got, tt.want)
+			}
+			f, _ := c.ask(fmt.Sprintf(`{"t":"history","room":"chat:1","epoch":%q,"offset":%d}`, at.Epoch, at.Offset))
+			if reset := f.at("ok.reset"); fmt.Sprint(reset) != strings.Fields(tt.want)[1] {
+				t.Errorf("after %v: history %v", tt.away, f)
+			}
+			c.conn.Cut()
+			synctest.Wait()
+		}
+	})
 }
 
 var _ bridge.Broker = (*held)(nil)
