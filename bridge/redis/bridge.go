@@ -77,11 +77,11 @@ func New(config Config) (*Bridge, error) {
 	b.caller = newCaller(b.ctx, b.client, config.Outage)
 	b.caller.build, b.caller.lead = b.buildPublish, b.lead
 	b.texts.New = func() any { return b.newTexts() }
-	b.caller.ailing = func(f fault) {
+	b.caller.ailing = func(f fault, n uint64) {
 		if f == elsewhere || f == notHere {
 			b.hint()
 		}
-		b.judge(func(m *machine, now time.Time) { m.called(f, now) })
+		b.judge(func(m *machine, now time.Time) { m.called(f, n, now) })
 	}
 	for range listeners {
 		b.listeners = append(b.listeners, newListener(b))

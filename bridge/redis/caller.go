@@ -45,8 +45,10 @@ type caller struct {
 	build  func(b *batch) *call // makes a batch of publications a call, or answers it
 	// lead are arguments before those of calls in company; after them comes whether one
 	// of the calls may have been done before.
-	lead   func(c *company) []any
-	ailing func(f fault) // told of every pipeline's worst, outside mu
+	lead func(c *company) []any
+	// ailing is told of every pipeline's worst, outside mu: n says in which order they
+	// came back, which need not be that of the calls.
+	ailing func(f fault, n uint64)
 	ctx    context.Context
 
 	running sync.WaitGroup
@@ -61,6 +63,7 @@ type caller struct {
 	trying bool // one pipeline is finding out whether something does
 	until  time.Time
 	retry  supervision.Backoff
+	back   uint64 // pipelines that came back
 }
 
 func newCaller(ctx context.Context, client goredis.UniversalClient, most OutageQueue) *caller {
@@ -254,6 +257,8 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 	if trial {
 		c.trying = false
 	}
+	c.back++
+	n := c.back
 	if !through {
 		c.sick = true
 		delay, _ := c.retry.Next(time.Now())
@@ -265,7 +270,7 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 	c.mu.Unlock()
 	c.ready.Broadcast()
 	if len(sent) > 0 {
-		c.ailing(worst)
+		c.ailing(worst, n)
 	}
 	for i, b := range sent {
 		if b == nil {

@@ -22,6 +22,7 @@ const probeEvery = 2 * time.Second
 type machine struct {
 	links    map[string]*linkState // none before the servers are known
 	commands fault
+	latest   uint64 // of the pipelines that commands is of
 	answered bool   // some command has been, ever
 	advice   string // what is wrong with a server that delivers; empty: nothing
 	closed   bool
@@ -81,10 +82,13 @@ func (m *machine) settled(link string, generation uint64, now time.Time) {
 	}
 }
 
-// called: commands came back, with their worst fault.
-func (m *machine) called(f fault, now time.Time) {
-	m.commands = f
+// called: the nth commands came back, with their worst fault. What is told late says
+// nothing of how it is now.
+func (m *machine) called(f fault, n uint64, now time.Time) {
 	m.answered = m.answered || f == noFault
+	if n > m.latest {
+		m.commands, m.latest = f, n
+	}
 	m.judge(now)
 }
 

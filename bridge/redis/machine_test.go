@@ -18,6 +18,7 @@ func TestMachine(t *testing.T) {
 		{"many faults are one outage", "linked called settled up lost down fault down lost down called down linked settled up outages1"},
 		{"what never was up has no outage", "lost fault lost connecting linked called settled up outages0"},
 		{"commands that fail are an outage", "linked called settled up fault down called up outages1"},
+		{"what came back before a fault, and is told after it, is no answer", "linked called settled up fault down late down called up outages1"},
 		{"a slot elsewhere is none", "linked called settled up moved up outages0"},
 		{"advice is no outage", "linked called settled advice degraded fault down called degraded calm up outages1"},
 		{"what an earlier link says means nothing", "linked called old connecting settled up"},
@@ -30,6 +31,7 @@ func TestMachine(t *testing.T) {
 			now := time.Unix(0, 0)
 			m := newMachine(now)
 			m.added("", now)
+			calls := uint64(0)
 			for i, word := range strings.Fields(c.script) {
 				now = now.Add(time.Second)
 				before := m.health
@@ -61,11 +63,16 @@ func TestMachine(t *testing.T) {
 				case "removed2":
 					m.removed("b", now)
 				case "called":
-					m.called(noFault, now)
+					calls++
+					m.called(noFault, calls, now)
 				case "fault":
-					m.called(lost, now)
+					calls++
+					m.called(lost, calls, now)
+				case "late":
+					m.called(noFault, calls-1, now)
 				case "moved":
-					m.called(elsewhere, now)
+					calls++
+					m.called(elsewhere, calls, now)
 				case "advice":
 					m.advise("evicts", now)
 				case "calm":
@@ -119,9 +126,9 @@ func TestMachineProbes(t *testing.T) {
 	step("probe")
 	m.heard("", 1, now)
 	step("probe")
-	m.called(lost, now)
+	m.called(lost, 1, now)
 	step("probe")
-	m.called(noFault, now)
+	m.called(noFault, 2, now)
 	step("replace")
 	m.linked("", 2, now)
 	step("probe")
