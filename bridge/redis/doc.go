@@ -7,9 +7,9 @@
 // of one primary, with its place; one script, which nothing interrupts, gives the place,
 // appends, trims and then publishes, so that whoever hears of an event can read it. Every
 // position holds an epoch, which is new whenever history may have regressed: the topic's
-// record is gone, another server became the primary, or a node has seen more than the
-// server has. Past epochs are kept with their ends, so that who saw nothing of what was
-// lost loses nothing.
+// record is gone, a node has seen more than the server has, or another server became the
+// primary, and something is published there. Past epochs are kept with their ends, so that
+// who saw nothing of what was lost loses nothing.
 //
 // # The parts
 //

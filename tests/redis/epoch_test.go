@@ -59,6 +59,74 @@ func TestAFailoverResetsWhoSawLostEvents(t *testing.T) {
 	}
 }
 
+// Where nothing is published after a change of servers nothing can be lost with the next
+// one either: who has read meanwhile, and was told of nothing, goes on.
+func TestWhoReadsBetweenTwoFailoversGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lost int // events that the replica did not get
+	}{{"nothing was lost", 0}, {"an event was lost", 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			old, replica := server.Start(t), server.Start(t)
+			p := server.NewProxy(t, old.Address())
+			a := node(t, p.Address())
+			saw := follow(t, a, room)
+			at := fill(t, a, room, 3)
+			reach(t, saw, 3)
+			replica.Replicate(old) // the first replica: the primary takes another id
+			replica.CatchUp(old)
+			replica.Promote() // what happens on the old one from now on is lost
+			last := since(t, a, room, at).Head
+			if last != at {
+				t.Errorf("nothing happened at %v, and it is %v", at, last)
+			}
+			if c.lost > 0 {
+				last = fill(t, a, room, c.lost)
+				reach(t, saw, last.Offset)
+			}
+			p.Redirect(replica.Address())
+			p.Cut()
+			until(t, a, bridge.Up)
+			if c.lost == 0 {
+				if page := since(t, a, room, last); page.Reset != codec.ResetNone {
+					t.Errorf("who was at %v is reset: %+v", last, page)
+				}
+			}
+			after := fill(t, a, room, 2)
+			meet(t, saw, "the new epoch", func(p codec.Position, _ int) bool { return p == after })
+			if page := since(t, a, room, at); page.Reset != codec.ResetNone || len(page.Events) != 2 {
+				t.Errorf("since %v: %+v", at, page)
+			}
+			if page := since(t, a, room, last); (page.Reset == codec.ResetEpoch) != (c.lost > 0) {
+				t.Errorf("since %v: %+v", last, page)
+			}
+			if got := len(saw.Resets()); got != c.lost {
+				t.Errorf("reset %d times: %v", got, saw.Resets())
+			}
+		})
+	}
+}
+
+// A position beyond what a new primary has is of another history, though nobody else says
+// so and nothing has been published there.
+func TestWhoComesToANewPrimaryWithMoreThanItHasIsReset(t *testing.T) {
+	old, replica := server.Start(t), server.Start(t)
+	replica.Replicate(old)
+	a := node(t, old.Address())
+	at := fill(t, a, room, 3)
+	replica.CatchUp(old)
+	replica.Promote()
+	lost := fill(t, a, room, 1)
+	b := node(t, replica.Address()) // it has seen nothing of all that
+	page := since(t, b, room, lost)
+	if page.Reset != codec.ResetEpoch || page.Head.Epoch == lost.Epoch || page.Head.Offset != at.Offset {
+		t.Errorf("since %v: %+v", lost, page)
+	}
+	if page := since(t, b, room, at); page.Reset != codec.ResetNone {
+		t.Errorf("since %v: %+v", at, page)
+	}
+}
+
 // A node that has seen more than there is says so, even where servers cannot be told
 // apart.
 func TestAClaimIsEnoughForANewEpoch(t *testing.T) {

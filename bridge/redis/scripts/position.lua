@@ -40,8 +40,11 @@ end
 
 -- open makes history that may have regressed a new epoch: the record is gone, or
 -- another server became the primary, or the caller has seen more than there is.
+-- Who only reads, from pe and po, goes without where it lacks nothing of what is here:
+-- nodes would take their rooms to an epoch in which nothing has happened, and if that
+-- was lost with the next failover, reset members who had lost nothing.
 -- t is the record; what changed is named in t.set.
-local function open(at, buffer, meta, fresh, claimed, reached)
+local function open(at, buffer, meta, fresh, claimed, reached, pe, po)
   local m = call('HMGET', meta, 'o', 'e', 'b', 'r', 'l', 'a', 'x', 'j', 'c', 'low')
   local r = at.r
   local t = {
@@ -53,7 +56,8 @@ local function open(at, buffer, meta, fresh, claimed, reached)
     call('DEL', buffer)
     t.o, t.e, t.b, t.l, t.c = 0, fresh, 0, '', 1
     t.set = {'o', '0', 'e', fresh, 'b', '0', 'k', '', 'n', '0', 'r', r, 'l', ''}
-  elseif claimed == t.e and reached > t.o or r ~= '' and r ~= m[4] and m[4] ~= '' then
+  elseif claimed == t.e and reached > t.o
+    or r ~= '' and r ~= m[4] and m[4] ~= '' and (not pe or pe == t.e and po > t.o) then
     local past = t.e .. ':' .. int(t.o)
     t.l = t.l == '' and past or (t.l .. ',' .. past)
     local _, commas = string.gsub(t.l, ',', '')

@@ -27,7 +27,8 @@ end
 
 -- page is that of the topic whose keys begin at k, and whose arguments begin at h.
 local function page(k, h)
-  local t = open(at, KEYS[k], KEYS[k + 1], ARGV[1], ARGV[h], tonumber(ARGV[h + 1]))
+  local has, pe, po = ARGV[h + 2] == '1', ARGV[h + 3], tonumber(ARGV[h + 4])
+  local t = open(at, KEYS[k], KEYS[k + 1], ARGV[1], ARGV[h], tonumber(ARGV[h + 1]), pe, po)
   age(t)
   local joins = ARGV[h + 8] == '1'
   if joins and not t.j then
@@ -35,7 +36,6 @@ local function page(k, h)
     put(t, 'j', '1')
   end
   local low = close(t, joins or call('EXISTS', t.meta) == 0)
-  local has, pe, po = ARGV[h + 2] == '1', ARGV[h + 3], tonumber(ARGV[h + 4])
   local limit, bytes, reverse = tonumber(ARGV[h + 5]), tonumber(ARGV[h + 6]), ARGV[h + 7] == '1'
 
   local from, to = low, t.o
