@@ -41,6 +41,7 @@ func loadedNode(ctx context.Context) int {
 		engine: engine.Config{
 			Authenticator: anybody{}, Kinds: []room.Kind{{Name: room.Any, Publish: room.Grant, History: room.History{Events: 10_000, Bytes: 256 << 20}}},
 			Commands: func(ctx context.Context, _ engine.Command) (any, error) {
+				fmt.Println("command begun") // for who sends the signal
 				select {
 				case <-time.After(commandTime):
 					return "done", nil
@@ -70,15 +71,27 @@ func (anybody) Authenticate(_ context.Context, c auth.Credentials) (*auth.Identi
 
 // guest is one client of a node that drains.
 type guest struct {
-	ws       *websocket.Conn
-	obeys    bool // goes when it is asked to; else it stays to the end
+	// immutable
+	ws    *websocket.Conn
+	obeys bool           // goes when it is asked to; else it stays to the end
+	works bool           // has a command under way by then
+	owed  *atomic.Uint64 // the event that it must have had before it goes
+
+	// owned by stay
 	last     uint64
 	gap      string
 	drain    [2]time.Duration
 	told     int  // how often it was told to go
 	answered bool // its command
 	refused  bool // its second command, which came too late
+	goes     time.Time
+	going    bool
 	end      error
+}
+
+// owes: the node has yet to tell it something, busy as it is.
+func (g *guest) owes() bool {
+	return !g.refused || g.works && !g.answered || g.last < g.owed.Load()
 }
 
 type frame struct {
@@ -153,10 +166,11 @@ func (g *guest) stay(ctx context.Context) {
 				g.end = err
 				return
 			}
-			if g.obeys {
-				within := g.drain[0] + rand.N(g.drain[1]-g.drain[0]+1)
-				time.AfterFunc(max(within, 2*commandTime), func() { close(leave); g.ws.CloseNow() })
-			}
+			g.goes = time.Now().Add(g.drain[0] + rand.N(g.drain[1]-g.drain[0]+1))
+		}
+		if g.obeys && g.told > 0 && !g.going && !g.owes() {
+			g.going = true
+			time.AfterFunc(time.Until(g.goes), func() { close(leave); g.ws.CloseNow() })
 		}
 	}
 }
@@ -228,6 +242,8 @@ func TestB122_SIGTERMUnderLoad(t *testing.T) {
 		}
 	}
 
+	const working = 100 / scale
+	var owed atomic.Uint64
 	guests := make([]*guest, sessions-stuck)
 	var wg sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -241,7 +257,7 @@ func TestB122_SIGTERMUnderLoad(t *testing.T) {
 				failed.Store(&err)
 				return
 			}
-			guests[i] = &guest{ws: c, obeys: i%2 == 0}
+			guests[i] = &guest{ws: c, obeys: i%2 == 0, works: i < working, owed: &owed}
 		})
 	}
 	wg.Wait()
@@ -269,13 +285,18 @@ func TestB122_SIGTERMUnderLoad(t *testing.T) {
 	for accepted.Load() < 3 {
 		time.Sleep(10 * time.Millisecond)
 	}
-	for _, g := range guests[:100/scale] { // under way when the signal comes
+	for _, g := range guests[:working] { // under way when the signal comes
 		if err := g.ws.Write(ctx, websocket.MessageText, []byte(`{"t":"command","id":1,"name":"work"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(commandTime / 3)
+	for range working {
+		if !lines.Scan() {
+			t.Fatalf("the node has ended: %s", &errs)
+		}
+	}
 	before := accepted.Load()
+	owed.Store(before)
 	began := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -305,7 +326,7 @@ func TestB122_SIGTERMUnderLoad(t *testing.T) {
 		if g.gap != "" || g.last < before {
 			t.Errorf("guest %d: events up to %d of %d, gap %q", i, g.last, before, g.gap)
 		}
-		if i < 100/scale && !g.answered {
+		if g.works && !g.answered {
 			t.Errorf("guest %d: its command was not answered", i)
 		}
 		if !g.refused {
