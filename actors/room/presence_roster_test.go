@@ -59,10 +59,9 @@ func (n *naive) here() here {
 }
 
 // Joins, some of connections that were taken over, leaves, drops and takeovers in any
-// order, with reports that land, fail or
-// are of everybody: the bridge has what a naive roster has, who is settled is
-// there with its data, and a report says nothing that the bridge has already,
-// but for numbers of sessions and what is told again.
+// order, with reports that land, fail or are of everybody: the bridge has what a naive
+// roster has, who is settled is there with its data, and a report says nothing that the
+// bridge has already, but for numbers of sessions and what is told again.
 func TestRosterAgainstANaiveOne(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
