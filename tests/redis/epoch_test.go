@@ -76,6 +76,11 @@ func TestWhoReadsBetweenTwoFailoversGoesOn(t *testing.T) {
 			replica.Replicate(old) // the first replica: the primary takes another id
 			replica.CatchUp(old)
 			replica.Promote() // what happens on the old one from now on is lost
+			p.Refuse(true)
+			p.CutLinks()
+			until(t, a, bridge.Down)
+			p.Refuse(false) // whoever follows compares, and reads
+			until(t, a, bridge.Up)
 			last := since(t, a, room, at).Head
 			if last != at {
 				t.Errorf("nothing happened at %v, and it is %v", at, last)
