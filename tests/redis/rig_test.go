@@ -16,7 +16,11 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The driver's pool tries a server that is down once a second, and finds out only then
+// that it was closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // patience is how long what must come may take.
 const patience = 20 * time.Second
