@@ -31,7 +31,7 @@ type audit struct {
 	rooms  map[string]*membership // that are open, as the client knows
 	asked  map[string]question    // by id; not answered
 	id     int
-	as     int // memberships begun or ended: a publisher's order holds within one
+	as     int // memberships and connections begun or ended: a publisher's order holds within one
 	events int
 	resets map[string]int // by reason
 	joins  int
@@ -112,6 +112,7 @@ func (a *audit) dial(rooms ...string) {
 		a.fault("no welcome but %v", f)
 		return
 	}
+	a.as++ // what the connection before had sent may still be on its way
 	a.session, _ = f["session"].(string)
 	a.ticket, _ = f["resume"].(string)
 	a.resumed, _ = f["resumed"].(bool)
