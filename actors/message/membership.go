@@ -70,6 +70,9 @@ func (m *Membership) Bind(room *mailbox.Mailbox) {
 	m.Out.Join(m.Seat, room, &m.toRoom, Want)
 }
 
+// In tells whether it was posted to that mailbox, whose room alone may touch Place.
+func (m *Membership) In(room *mailbox.Mailbox) bool { return m.room == room }
+
 // Joined tells whether the room has taken the member.
 func (m *Membership) Joined() bool { return m.joined.Load() }
 

@@ -58,8 +58,12 @@ func (r *Room) handlePublish(p *message.Publish) {
 	r.sequence(p)
 }
 
-// has tells whether a member publishes, or one who was a member when it did.
+// has tells whether a member publishes, or one who was a member when it did. One of the
+// room before this one is none here, and that one's to answer still.
 func (r *Room) has(ms *message.Membership) bool {
+	if !ms.In(r.mb) {
+		return false
+	}
 	m := r.member(ms)
 	return m.state == live || m.state == behind || m.parted
 }
