@@ -1,4 +1,4 @@
-// Soak tries a deployment of three nodes on Redis for minutes: clients in many rooms and
+// Command soak tries a deployment of three nodes on Redis for minutes: clients in many rooms and
 // publishers who number their events, while the server is cut off, frozen, bounced, emptied
 // and failed over, and nodes are killed and frozen. Everybody's history is recorded, and
 // package history judges all of them.
