@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -241,38 +242,31 @@ func TestDisconnectIsClosed1000(t *testing.T) {
 	bob.quiet()
 }
 
+// refused is the status of an attempt to connect, and the body that refuses it.
+func refused(t *testing.T, n *node, path string, change func(*websocket.DialOptions)) (int, string) {
+	t.Helper()
+	o := &websocket.DialOptions{HTTPHeader: http.Header{}}
+	if change != nil {
+		change(o)
+	}
+	c, r, err := websocket.Dial(t.Context(), n.url+path, o)
+	if err == nil {
+		c.CloseNow()
+		return http.StatusSwitchingProtocols, ""
+	}
+	if r == nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r.Body) // the library has it already, cut to a kilobyte
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
 // Section 2: what is refused before the upgrade, and how.
 func TestRefusalsBeforeTheUpgrade(t *testing.T) {
-	n := serve(t, func(s *setup) {
-		s.Origins = []string{"https://app.example"}
-		s.Limits.MaxUnauthenticatedPerAddress = 2
-		s.Limits.HandshakeTimeout = patience
-	})
-	try := func(path string, change func(*websocket.DialOptions)) (int, string) {
-		t.Helper()
-		o := &websocket.DialOptions{HTTPHeader: http.Header{}}
-		if change != nil {
-			change(o)
-		}
-		c, r, err := websocket.Dial(t.Context(), n.url+path, o)
-		if err == nil {
-			c.CloseNow()
-			return http.StatusSwitchingProtocols, ""
-		}
-		if r == nil {
-			t.Fatal(err)
-		}
-		var b strings.Builder
-		buf := make([]byte, 1024)
-		for {
-			k, err := r.Body.Read(buf)
-			b.Write(buf[:k])
-			if err != nil {
-				break
-			}
-		}
-		return r.StatusCode, b.String()
-	}
+	n := serve(t, func(s *setup) { s.Origins = []string{"https://app.example"} })
 	origin := func(o string) func(*websocket.DialOptions) {
 		return func(d *websocket.DialOptions) { d.HTTPHeader.Set("Origin", o) }
 	}
@@ -302,15 +296,23 @@ func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 		{"a listed origin of another scheme", "/v1/ws", origin("http://app.example"), 403, "forbidden"},
 		{"an origin that only begins alike", "/v1/ws", origin("https://app.example.evil.example"), 403, "forbidden"},
 	} {
-		status, body := try(c.path, c.change)
+		status, body := refused(t, n, c.path, c.change)
 		if status != c.status || c.code != "" && !strings.Contains(body, `"err":{"code":"`+c.code+`"`) {
 			t.Errorf("%s: %d %s", c.name, status, body)
 		}
 	}
+}
+
+// Section 2: an address has so many connections that have not said hello, and no more.
+func TestTooManyWithoutHello(t *testing.T) {
+	n := serve(t, func(s *setup) {
+		s.Limits.MaxUnauthenticatedPerAddress = 2
+		s.Limits.HandshakeTimeout = patience
+	})
 	for range 2 {
 		dial(t, n, inJSON)
 	}
-	if status, body := try("/v1/ws", nil); status != 503 || !strings.Contains(body, `"unavailable"`) || !strings.Contains(body, `"retry_after_ms"`) {
-		t.Errorf("over the cap without hello: %d %s", status, body)
+	if status, body := refused(t, n, "/v1/ws", nil); status != 503 || !strings.Contains(body, `"unavailable"`) || !strings.Contains(body, `"retry_after_ms"`) {
+		t.Errorf("%d %s", status, body)
 	}
 }
