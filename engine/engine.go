@@ -247,7 +247,7 @@ func (e *Engine) newTenant(name string) *node {
 	n.rates.Set(limited(limits.SessionRate))
 	n.rates.SetAll(limited(limits.Rate))
 	n.sessions = session.NewEnv(session.Env{
-		Node: e.cfg.Node, Logger: e.cfg.Logger,
+		Node: e.cfg.Node,
 		Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Frames: n.Frames(), Rates: &n.rates,
 		Out: e.out, Lanes: &e.sessionLanes,
 		Kinds: &e.kinds, Coalesce: e.coalesce, Rooms: n.Tenant, Broker: e.broker, Presence: e.presence,

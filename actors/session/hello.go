@@ -9,6 +9,9 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
+// helloJoinTime is how long a room may take to answer a join of a hello.
+const helloJoinTime = 2 * time.Second
+
 // opened is a session between its hello and its welcome.
 type opened struct {
 	s        *Session
@@ -126,6 +129,25 @@ func (o *opened) maybe() {
 	s.phase = open
 	s.seldom.hello = nil
 	s.out.Open(s.welcomeWithin(o.rooms, o.resumed), o.seats)
+}
+
+// welcomeWithin is the welcome with its lists of members, or, where all together do
+// not fit a frame, without.
+func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom, resumed bool) *codec.Frame {
+	f := codec.NewSecretFrame(s.welcome(rooms, resumed))
+	lists := false
+	for i := range rooms {
+		lists = lists || rooms[i].OK != nil && rooms[i].OK.Members != nil
+	}
+	if !lists || len(f.Bytes(s.out.Framing())) <= s.cfg.Limits.MaxFrameBytes {
+		return f
+	}
+	for i := range rooms {
+		if ok := rooms[i].OK; ok != nil {
+			ok.Members = nil
+		}
+	}
+	return codec.NewSecretFrame(s.welcome(rooms, resumed))
 }
 
 func (s *Session) welcome(rooms []codec.WelcomeRoom, resumed bool) *codec.Welcome {

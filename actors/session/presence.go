@@ -24,22 +24,3 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 	})
 	return nil
 }
-
-// welcomeWithin is the welcome with its lists of members, or, where all together do
-// not fit a frame, without.
-func (s *Session) welcomeWithin(rooms []codec.WelcomeRoom, resumed bool) *codec.Frame {
-	f := codec.NewSecretFrame(s.welcome(rooms, resumed))
-	lists := false
-	for i := range rooms {
-		lists = lists || rooms[i].OK != nil && rooms[i].OK.Members != nil
-	}
-	if !lists || len(f.Bytes(s.out.Framing())) <= s.cfg.Limits.MaxFrameBytes {
-		return f
-	}
-	for i := range rooms {
-		if ok := rooms[i].OK; ok != nil {
-			ok.Members = nil
-		}
-	}
-	return codec.NewSecretFrame(s.welcome(rooms, resumed))
-}
