@@ -171,7 +171,7 @@ func (r *Room) command(call *message.Command) {
 	c := &Command{Name: call.Name, Data: call.Data, From: call.Subject, Session: call.Session, call: call}
 	call.Data = codec.Data{}
 	if call.Member != nil {
-		if m := r.member(call.Member); m.state == live || m.state == behind {
+		if m := r.member(call.Member); m.state.in() {
 			info := m.info
 			c.Member = &info
 		}

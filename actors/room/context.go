@@ -133,15 +133,14 @@ func (c *Context) Send(session, event string, data any) error {
 	case d.Len() > r.cfg.MaxEvent:
 		return ErrTooLarge
 	}
-	for _, m := range r.members.list {
-		if m != nil && m.Session == session {
-			e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli(), Secret: policy.Secret})
-			to := []mailbox.Delivery{r.delivery(e, policy, r.cfg.Keys.Key(policy, event, "", "", d), 0)}
-			m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, mailbox.Run{Events: to}, false)
-			return nil
-		}
+	m := r.members.of(session)
+	if m == nil {
+		return ErrNotMember
 	}
-	return ErrNotMember
+	e := codec.NewEvent(r.cfg.Topic, event, d, codec.Origin{EID: r.cfg.EID(), TS: time.Now().UnixMilli(), Secret: policy.Secret})
+	to := []mailbox.Delivery{r.delivery(e, policy, r.cfg.Keys.Key(policy, event, "", "", d), 0)}
+	m.Out.Deliver(r.turn, r.mb.Flow(), m.Seat, mailbox.Run{Events: to}, false)
+	return nil
 }
 
 // Kick ends the membership of one session: its client is told left: kicked, behind
@@ -150,14 +149,13 @@ func (c *Context) Send(session, event string, data any) error {
 func (c *Context) Kick(session string) error {
 	r, leave := c.enter()
 	defer leave()
-	for _, m := range r.members.list {
-		if m != nil && m.Session == session {
-			if !m.kicked {
-				m.kicked = true
-				r.kicked = append(r.kicked, m)
-			}
-			return nil
-		}
+	m := r.members.of(session)
+	if m == nil {
+		return ErrNotMember
 	}
-	return ErrNotMember
+	if !m.kicked {
+		m.kicked = true
+		r.kicked = append(r.kicked, m)
+	}
+	return nil
 }

@@ -221,7 +221,7 @@ func (in *instance) failed(r *Room, what string, p any) {
 	r.restartHandler()
 }
 
-// context is for one callback.
+// with gives f a Context, which is valid until f returns.
 func (in *instance) with(r *Room, applying bool, f func(*Context)) {
 	ctx := Context{room: r, applying: applying}
 	defer func() { ctx.room = nil }()

@@ -22,6 +22,9 @@ var memberStates = [...]string{"expected", "joining", "live", "behind", "over"}
 
 func (s memberState) String() string { return memberStates[s] }
 
+// in: its join has been accepted, and it has not ended.
+func (s memberState) in() bool { return s == live || s == behind }
+
 // memberEdges are the transitions that there are.
 var memberEdges = [...][]memberState{
 	expected: {joining, live, behind, over},
@@ -85,6 +88,16 @@ func (ms *members) add(m *member) {
 	ms.count++
 }
 
+// of is the member of a session; nil: none is.
+func (ms *members) of(session string) *member {
+	for _, m := range ms.list {
+		if m != nil && m.Session == session {
+			return m
+		}
+	}
+	return nil
+}
+
 // remove takes m out. steady: a fan-out is under way and places must not move.
 func (ms *members) remove(m *member, steady bool) {
 	ms.count--
@@ -132,7 +145,7 @@ func (r *Room) end(m *member) {
 	if m.index >= 0 {
 		r.members.remove(m, r.fanout.busy())
 	}
-	joined := m.state == live || m.state == behind
+	joined := m.state.in()
 	if m.state == behind {
 		r.behind--
 	}
@@ -150,7 +163,7 @@ func (r *Room) end(m *member) {
 // part ends a membership because its client does. The signal overtakes what the
 // client published before, which counts still.
 func (r *Room) part(m *member) {
-	m.parted = m.state == live || m.state == behind
+	m.parted = m.state.in()
 	r.end(m)
 }
 
@@ -356,7 +369,7 @@ func (r *Room) kick() {
 	for len(r.kicked) > 0 && r.phase != ended {
 		m := r.kicked[0]
 		r.kicked = r.kicked[1:]
-		if m.state == live || m.state == behind {
+		if m.state.in() {
 			r.left(m, codec.LeftKicked)
 		}
 	}

@@ -139,23 +139,17 @@ func (v *view) apply(c bridge.PresenceChange) (s step, back []string) {
 	s = step{prev: v.mark.Seq, seq: c.Mark.Seq}
 	v.mark = c.Mark
 	v.count += len(c.Joined) - len(c.Left)
+	if v.listed {
+		for _, list := range [...][]codec.Member{c.Joined, c.Updated} {
+			for i := range list {
+				s.note(v.put(&list[i]))
+			}
+		}
+	}
 	for _, subject := range c.Left {
 		if v.local(subject) {
 			back = append(back, subject)
-		}
-	}
-	if !v.listed {
-		return s, back
-	}
-	for _, list := range [...][]codec.Member{c.Joined, c.Updated} {
-		for i := range list {
-			s.note(v.put(&list[i]))
-		}
-	}
-	for _, subject := range c.Left {
-		switch old := v.members[subject]; {
-		case old == nil:
-		case !v.local(subject):
+		} else if old := v.members[subject]; old != nil {
 			delete(v.members, subject)
 			v.bytes -= old.size
 			s.note(change{subject, old, nil})

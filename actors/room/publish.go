@@ -1,6 +1,7 @@
 package room
 
 import (
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
@@ -19,7 +20,11 @@ type flight struct {
 	results   []bridge.Published // written by the broker's goroutine before signal is raised
 }
 
-var errMadeLarge = codec.NewError(codec.CodeTooLarge, "made larger by the room than a message may be")
+var (
+	errMadeLarge     = codec.NewError(codec.CodeTooLarge, "made larger by the room than a message may be")
+	errNotJoined     = codec.NewError(codec.CodeNotJoined, "join the room first")
+	errManyPublishes = codec.Retry(codec.CodeBackpressured, codec.ScopeRoom, 100*time.Millisecond, "too many publishes under way")
+)
 
 // nobody publishes for the room itself.
 type nobody struct{}
@@ -35,10 +40,10 @@ func (r *Room) handlePublish(p *message.Publish) {
 		p.Refuse(r.turn, r.unknown)
 		return
 	case p.Member != nil && !r.has(p.Member):
-		p.Refuse(r.turn, codec.NewError(codec.CodeNotJoined, "join the room first"))
+		p.Refuse(r.turn, errNotJoined)
 		return
 	case r.full():
-		p.Refuse(r.turn, codec.Retry(codec.CodeBackpressured, codec.ScopeRoom, 100*time.Millisecond, "too many publishes under way"))
+		p.Refuse(r.turn, errManyPublishes)
 		return
 	}
 	if r.handler != nil {
@@ -65,7 +70,7 @@ func (r *Room) has(ms *message.Membership) bool {
 		return false
 	}
 	m := r.member(ms)
-	return m.state == live || m.state == behind || m.parted
+	return m.state.in() || m.parted
 }
 
 // full: as many publishes as the room's mailbox may hold are on their way.
@@ -110,11 +115,8 @@ func (r *Room) publish() {
 	}
 	r.collecting = nil
 	done := ignore
-	for _, p := range fl.publishes {
-		if p != nil {
-			done = fl.done
-			break
-		}
+	if slices.ContainsFunc(fl.publishes, func(p *message.Publish) bool { return p != nil }) {
+		done = fl.done
 	}
 	r.cfg.Broker.Publish(r.cfg.Topic, r.retention, r.batch, done)
 	clear(r.batch)

@@ -120,12 +120,8 @@ func (s *sequencer) begin(head codec.Position) {
 	s.pos, s.head, s.held, s.dry = head, head.Offset, nil, 0
 }
 
-func (s *sequencer) heldHead() uint64 {
-	if n := len(s.held); n > 0 {
-		return s.held[n-1].Position.Offset
-	}
-	return 0
-}
+// heldHead is the last offset of held, which is not empty.
+func (s *sequencer) heldHead() uint64 { return s.held[len(s.held)-1].Position.Offset }
 
 func (s *sequencer) hold(events []*codec.Event) {
 	for _, e := range events {
@@ -140,18 +136,15 @@ func (s *sequencer) hold(events []*codec.Event) {
 
 // release appends what was held and is next now.
 func (s *sequencer) release(deliver []*codec.Event) []*codec.Event {
-	if len(s.held) == 0 {
-		return deliver
-	}
 	for len(s.held) > 0 && s.held[0].Position.Offset <= s.pos.Offset {
 		s.held = s.held[1:]
 	}
-	if len(s.held) > 0 && s.held[0].Position.Offset == s.pos.Offset+1 {
+	switch {
+	case len(s.held) == 0:
+		s.held = nil // with the events that were in it
+	case s.held[0].Position.Offset == s.pos.Offset+1:
 		deliver = append(deliver[:len(deliver):len(deliver)], s.held...)
 		s.pos.Offset = s.heldHead()
-		s.held = nil
-	}
-	if len(s.held) == 0 {
 		s.held = nil
 	}
 	return deliver
