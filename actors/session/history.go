@@ -25,9 +25,8 @@ func (s *Session) history(r *codec.History) *codec.Error {
 	if !s.beginPage() {
 		return errUnread
 	}
-	topic := codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}
 	in, id := s.out.Framing().Protocol.Codec(), r.ID
-	message.HistoryPage(s.cfg.Broker, topic, *r, in, s.cfg.Limits.MaxFrameBytes, func(ok *codec.HistoryResult, err *codec.Error) {
+	message.HistoryPage(s.cfg.Broker, s.topic(r.Room), *r, in, s.cfg.Limits.MaxFrameBytes, func(ok *codec.HistoryResult, err *codec.Error) {
 		reply := &codec.Reply{ID: id, Err: err}
 		if err == nil {
 			reply.OK = ok

@@ -126,8 +126,7 @@ func (s *Session) questions(req codec.Request) []auth.Access {
 		}
 		return ask(auth.Publish, r.Room, r.Event)
 	case *codec.Join:
-		kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
-		if !s.mayJoin(r.Room, r.Presence) || kind == nil || r.Presence && !kind.Presence {
+		if _, err := s.joinable(r); err != nil {
 			return nil
 		}
 		return s.toBeIn(s.identity.Load(), r.Room, r.Presence)

@@ -14,8 +14,8 @@ func (s *Session) presence(r *codec.PresenceQuery) *codec.Error {
 	if !s.beginPage() {
 		return errUnread
 	}
-	topic, id := codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}, r.ID
-	message.PresencePage(s.cfg.Presence, topic, *r, s.cfg.Limits.MaxFrameBytes, func(ok *codec.PresenceResult, err *codec.Error) {
+	id := r.ID
+	message.PresencePage(s.cfg.Presence, s.topic(r.Room), *r, s.cfg.Limits.MaxFrameBytes, func(ok *codec.PresenceResult, err *codec.Error) {
 		reply := &codec.Reply{ID: id, Err: err}
 		if err == nil {
 			reply.OK = ok

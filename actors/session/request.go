@@ -114,6 +114,10 @@ func (s *Session) complain(err *codec.Error, re, room string) {
 	s.out.Control(codec.NewFrame(&codec.ErrorFrame{Err: err, Re: re, Room: room}))
 }
 
+func (s *Session) topic(room string) codec.Topic {
+	return codec.Topic{Tenant: s.identity.Load().Tenant, Room: room}
+}
+
 func (s *Session) allows(right auth.Right, room string) bool {
 	return s.identity.Load().Grants.Allows(right, room)
 }
@@ -152,7 +156,7 @@ func (s *Session) publish(r *codec.Publish) *codec.Error {
 	case kind.Publish == message.Members:
 		return errNotJoined
 	default:
-		p.Topic = codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}
+		p.Topic = s.topic(r.Room)
 	}
 	if r.HasTTL {
 		if r.TTL <= 0 {
@@ -201,17 +205,27 @@ func (s *Session) post(room string, kind *message.Policy, lane backpressure.Lane
 	return message.Unavailable(codec.ScopeRoom) // it ended as often as it was made
 }
 
-// join asks a room for membership.
-func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Membership, *codec.Error) {
+// joinable finds the policy of a room that the client wants to join. Order of refusals:
+// right, existence, presence.
+func (s *Session) joinable(r *codec.Join) (*message.Policy, *codec.Error) {
 	if !s.mayJoin(r.Room, r.Presence) {
 		return nil, message.ErrForbidden
 	}
 	kind := s.cfg.Kinds.Of(codec.RoomKind(r.Room))
-	if kind == nil {
+	switch {
+	case kind == nil:
 		return nil, message.ErrNoKind
-	}
-	if r.Presence && !kind.Presence {
+	case r.Presence && !kind.Presence:
 		return nil, message.ErrNoPresence
+	}
+	return kind, nil
+}
+
+// join asks a room for membership.
+func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Membership, *codec.Error) {
+	kind, err := s.joinable(r)
+	if err != nil {
+		return nil, err
 	}
 	if hello == nil {
 		if err := s.within(r); err != nil {
@@ -219,7 +233,7 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 		}
 	}
 	m := &message.Membership{
-		Topic: codec.Topic{Tenant: s.identity.Load().Tenant, Room: r.Room}, Policy: kind, Out: &s.out,
+		Topic: s.topic(r.Room), Policy: kind, Out: &s.out,
 		Subject: s.identity.Load().Subject, Session: s.id, Connection: uint32(s.generation), Presence: r.Presence,
 	}
 	if m.Seat.NoEcho = r.NoEcho; r.NoEcho {
@@ -236,8 +250,7 @@ func (s *Session) join(r *codec.Join, hello *message.HelloJoin) (*message.Member
 		s.rooms.add(m)
 	}
 	it := mailbox.Item{Msg: j, Size: j.Size()}
-	err := s.post(r.Room, kind, backpressure.Interactive, it, m.Bind)
-	if err != nil {
+	if err := s.post(r.Room, kind, backpressure.Interactive, it, m.Bind); err != nil {
 		s.rooms.remove(m)
 		s.out.Part(m.Seat.Slot)
 		if j.Replaces == nil {
