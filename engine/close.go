@@ -2,12 +2,36 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
 // stuckGrace is how long Close waits for actors to end when a handler is known
 // not to return: the rest end at once, and that one never does.
 const stuckGrace = 2 * time.Second
+
+// lifetimes are how far an Engine is on its way out, and what ends on it.
+type lifetimes struct {
+	// atomic
+	ending  atomic.Bool // Drain or Close was called
+	closing atomic.Bool // no tenant begins any more
+
+	// immutable; each context ends as its comment says
+	staying context.Context // until Drain or Close begins: what handshakes wait under
+	leave   context.CancelFunc
+	working context.Context // until all sessions have ended: what commands of tenants work under
+	rest    context.CancelFunc
+	patient context.Context // until Close is called: how long a Drain may take
+	rush    context.CancelFunc
+	closed  chan struct{} // closed when Close has done everything
+}
+
+func (e *lifetimes) init() {
+	e.staying, e.leave = context.WithCancel(context.Background())
+	e.working, e.rest = context.WithCancel(context.Background())
+	e.patient, e.rush = context.WithCancel(context.Background())
+	e.closed = make(chan struct{})
+}
 
 // Close ends the Engine in order: no more connections; every session is closed
 // with 1012 behind what was queued for it, within the write timeout; then rooms

@@ -235,39 +235,41 @@ func (c *connection) attach(ctx context.Context, identity *auth.Identity, hello 
 		}
 		switch o := n.Attach(a); {
 		case o.Took():
-		case o == backpressure.Closed:
-			c.e.forget(n.Tenant)
-			continue
-		default:
+			return c.begin(ctx, n, s, done)
+		case o != backpressure.Closed:
 			return codec.CauseOverload
 		}
-		var refusal *codec.Error
+		c.e.forget(n.Tenant)
+	}
+}
+
+// begin waits until a session that its tenant has taken is started, or refused.
+func (c *connection) begin(ctx context.Context, n *node, s *session.Session, done <-chan *codec.Error) codec.Cause {
+	var refusal *codec.Error
+	select {
+	case refusal = <-done:
+	case <-ctx.Done():
 		select {
-		case refusal = <-done:
-		case <-ctx.Done():
-			select {
-			case refusal = <-done: // at the same time
-			default:
-				cause := c.late()
-				s.Blame(cause)
-				c.refuse(cause, "") // before the session, if it is started after all, ends and closes it
-				s.Closed()
-				return cause
-			}
+		case refusal = <-done: // at the same time
+		default:
+			cause := c.late()
+			s.Blame(cause)
+			c.refuse(cause, "") // before the session, if it is started after all, ends and closes it
+			s.Closed()
+			return cause
 		}
-		if refusal != nil {
-			switch {
-			case refusal.Code == codec.CodeQuotaExceeded:
-				return codec.CauseRateLimited
-			case c.e.guests.areLeaving():
-				return codec.CauseRestart
-			}
-			return codec.CauseOverload
-		}
+	}
+	switch {
+	case refusal == nil:
 		c.node, c.session, c.started = n, s, time.Now()
 		c.greet()
 		return 0
+	case refusal.Code == codec.CodeQuotaExceeded:
+		return codec.CauseRateLimited
+	case c.e.guests.areLeaving():
+		return codec.CauseRestart
 	}
+	return codec.CauseOverload
 }
 
 // hold charges the tenant what the connection holds for as long as it lives; false:

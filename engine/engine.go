@@ -75,6 +75,8 @@ type Engine struct {
 	unmeasure   func()      // takes the instruments back
 	tracing     *tracing    // nil: nothing is followed
 
+	lifetimes
+
 	// atomic
 	terms       atomic.Pointer[terms] // what Reload changes
 	kinds       message.Declared      // likewise
@@ -82,17 +84,7 @@ type Engine struct {
 	generations atomic.Uint64         // of changes of presence; begins at the time of Start
 	sessions    atomic.Int64
 	stuckActors atomic.Int64 // that the watchdog has named, ever
-	ending      atomic.Bool  // Drain or Close was called
-	closing     atomic.Bool  // no tenant begins any more
 	wasLive     atomic.Bool  // the broker, as watch was told last
-
-	staying context.Context // until Drain or Close begins: what handshakes wait under
-	leave   context.CancelFunc
-	working context.Context // until all sessions have ended: what commands of tenants work under
-	rest    context.CancelFunc
-	patient context.Context // until Close is called: how long a Drain may take
-	rush    context.CancelFunc
-	closed  chan struct{} // closed when Close has done everything
 
 	// guarded by mu
 	mu      sync.Mutex
@@ -132,16 +124,13 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 			Items: cfg.Limits.SessionQueueItems, Bytes: cfg.Limits.SessionQueueBytes, Unacked: cfg.Limits.Unacked,
 		},
 		coalesce: message.NewCoalescer(),
-		closed:   make(chan struct{}),
 		tenants:  make(map[string]*node),
 
 		connections: connections{all: make(map[*connection]struct{})},
 		labels:      labels{max: cfg.TenantLabels},
 		tracing:     newTracing(&cfg),
 	}
-	e.staying, e.leave = context.WithCancel(context.Background())
-	e.working, e.rest = context.WithCancel(context.Background())
-	e.patient, e.rush = context.WithCancel(context.Background())
+	e.lifetimes.init()
 	e.kinds.Set(kinds)
 	e.terms.Store(newTerms(&cfg))
 	e.admission = newAdmission(e)

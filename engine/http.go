@@ -45,26 +45,34 @@ func (e *Engine) serveHTTP(mux *http.ServeMux) {
 func serve[R codec.Request](e *Engine, t string, do func(*exchange, context.Context, R) (codec.Result, *codec.Error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{e: e, r: r}
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		stop := context.AfterFunc(e.working, cancel)
-		defer stop()
-		var ok codec.Result
-		err := errLeaving
-		if e.guests.enter() {
-			defer e.guests.left()
-			err = x.admit(w)
-		}
-		if err == nil {
-			var req codec.Request
-			if req, err = x.read(w, t); err == nil {
-				if err = x.identify(ctx); err == nil {
-					ok, err = do(x, ctx, req.(R))
-				}
+		x.run(w, func(ctx context.Context) (codec.Result, *codec.Error) {
+			req, err := x.read(w, t)
+			if err == nil {
+				err = x.identify(ctx)
 			}
-		}
-		x.answer(w, ok, err)
+			if err != nil {
+				return nil, err
+			}
+			return do(x, ctx, req.(R))
+		})
 	}
+}
+
+// run answers the request by what do comes to, unless it is refused before.
+func (x *exchange) run(w http.ResponseWriter, do func(context.Context) (codec.Result, *codec.Error)) {
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	defer context.AfterFunc(x.e.working, cancel)()
+	var ok codec.Result
+	err := errLeaving
+	if x.e.guests.enter() {
+		defer x.e.guests.left()
+		err = x.admit(w)
+	}
+	if err == nil {
+		ok, err = do(ctx)
+	}
+	x.answer(w, ok, err)
 }
 
 // admit looks at what does not need the body.
@@ -81,38 +89,20 @@ var errNoEndpoint = codec.NewError(codec.CodeNotFound, "no such endpoint, or not
 
 var errMalformed = codec.NewError(codec.CodeBadRequest, "the request is malformed")
 
-// read reads the frame of type t.
+// read reads the frame of type t, and says what the answer is in.
 func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.Error) {
 	var body []byte
+	var in codec.Codec
+	var refusal *codec.Error
 	if x.r.Method == http.MethodGet {
-		x.codec = accepted(x.r)
-		var ok bool
-		if body, ok = queryBody(x.r.URL.RawQuery); !ok {
-			return nil, errMalformed
-		}
+		x.codec, in = accepted(x.r), codec.JSON
+		body, refusal = queryBody(x.r.URL.RawQuery)
 	} else {
-		kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
-		switch {
-		case len(x.r.Header["Content-Type"]) > 1 || x.r.Header.Get("Content-Encoding") != "":
-			return nil, codec.NewError(codec.CodeBadRequest, "the body must be of one type, and as it is")
-		case err == nil && kind == "application/json":
-		case err == nil && kind == "application/msgpack":
-			x.codec = codec.Msgpack
-		default:
-			return nil, codec.NewError(codec.CodeBadRequest, "the body must be application/json or application/msgpack")
-		}
-		body, err = io.ReadAll(http.MaxBytesReader(w, x.r.Body, int64(x.e.cfg.Limits.MaxMessageBytes)))
-		var large *http.MaxBytesError
-		switch {
-		case errors.As(err, &large):
-			return nil, codec.NewError(codec.CodeTooLarge, "the body is larger than a message may be")
-		case err != nil:
-			return nil, errMalformed
-		}
+		body, refusal = x.readBody(w)
+		in = x.codec
 	}
-	in := x.codec
-	if x.r.Method == http.MethodGet {
-		in = codec.JSON
+	if refusal != nil {
+		return nil, refusal
 	}
 	req, err := codec.DecodeBody(in, t, x.r.PathValue("room"), x.r.PathValue("name"), body)
 	if err != nil {
@@ -122,6 +112,29 @@ func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.
 		return nil, fault.Err
 	}
 	return req, nil
+}
+
+// readBody reads a body, whose codec the answer is in too.
+func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *codec.Error) {
+	kind, _, err := mime.ParseMediaType(x.r.Header.Get("Content-Type"))
+	switch {
+	case len(x.r.Header["Content-Type"]) > 1 || x.r.Header.Get("Content-Encoding") != "":
+		return nil, codec.NewError(codec.CodeBadRequest, "the body must be of one type, and as it is")
+	case err == nil && kind == "application/json":
+	case err == nil && kind == "application/msgpack":
+		x.codec = codec.Msgpack
+	default:
+		return nil, codec.NewError(codec.CodeBadRequest, "the body must be application/json or application/msgpack")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, x.r.Body, int64(x.e.cfg.Limits.MaxMessageBytes)))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, codec.NewError(codec.CodeTooLarge, "the body is larger than a message may be")
+	case err != nil:
+		return nil, errMalformed
+	}
+	return body, nil
 }
 
 // identify asks who the client is.
@@ -165,17 +178,17 @@ func accepted(r *http.Request) codec.Codec {
 
 var integer = regexp.MustCompile(`^-?[0-9]{1,20}$`)
 
-// queryBody is a query as the JSON of the frame that it stands for; false: it
+// queryBody is a query as the JSON of the frame that it stands for; malformed: it
 // cannot be read, or names something twice.
-func queryBody(query string) ([]byte, bool) {
+func queryBody(query string) ([]byte, *codec.Error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, false
+		return nil, errMalformed
 	}
 	body := make(map[string]json.RawMessage, len(values))
 	for name, list := range values {
 		if len(list) != 1 {
-			return nil, false
+			return nil, errMalformed
 		}
 		text := list[0]
 		switch {
@@ -186,7 +199,7 @@ func queryBody(query string) ([]byte, bool) {
 		}
 	}
 	b, _ := json.Marshal(body)
-	return b, true
+	return b, nil
 }
 
 // asks finds the policy of a room of which the client asks what takes a right; name is

@@ -17,8 +17,9 @@ func (x *exchange) history(ctx context.Context, r *codec.History) (codec.Result,
 		return nil, err
 	}
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
-	return paged(ctx, func(done func(*codec.HistoryResult, *codec.Error)) {
-		message.HistoryPage(x.e.broker, topic, *r, x.codec, x.e.cfg.Limits.MaxFrameBytes, done)
+	return await(ctx, func(done func(codec.Result, *codec.Error)) {
+		message.HistoryPage(x.e.broker, topic, *r, x.codec, x.e.cfg.Limits.MaxFrameBytes,
+			func(page *codec.HistoryResult, err *codec.Error) { done(page, err) })
 	})
 }
 
@@ -28,23 +29,8 @@ func (x *exchange) presence(ctx context.Context, r *codec.PresenceQuery) (codec.
 		return nil, err
 	}
 	topic := codec.Topic{Tenant: x.identity.Tenant, Room: r.Room}
-	return paged(ctx, func(done func(*codec.PresenceResult, *codec.Error)) {
-		message.PresencePage(x.e.presence, topic, *r, x.e.cfg.Limits.MaxFrameBytes, done)
+	return await(ctx, func(done func(codec.Result, *codec.Error)) {
+		message.PresencePage(x.e.presence, topic, *r, x.e.cfg.Limits.MaxFrameBytes,
+			func(page *codec.PresenceResult, err *codec.Error) { done(page, err) })
 	})
-}
-
-// paged waits for a page.
-func paged[R codec.Result](ctx context.Context, read func(done func(R, *codec.Error))) (codec.Result, *codec.Error) {
-	type page struct {
-		ok  R
-		err *codec.Error
-	}
-	came := make(chan page, 1)
-	read(func(ok R, err *codec.Error) { came <- page{ok, err} })
-	select {
-	case p := <-came:
-		return p.ok, p.err
-	case <-ctx.Done():
-		return nil, message.Unavailable(codec.ScopeNode)
-	}
 }

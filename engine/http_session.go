@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/codec"
 )
 
@@ -19,19 +18,7 @@ var (
 // pages whose token is in a cookie that they cannot read.
 func (e *Engine) renewSession(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{e: e, r: r, codec: accepted(r)}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(e.working, cancel)()
-	var ok codec.Result
-	err := errLeaving
-	if e.guests.enter() {
-		defer e.guests.left()
-		err = x.admit(w)
-	}
-	if err == nil {
-		ok, err = x.renew(ctx)
-	}
-	x.answer(w, ok, err)
+	x.run(w, x.renew)
 }
 
 // validSession: it may be the id of a session, which nodes make up of letters and digits.
@@ -61,24 +48,16 @@ func (x *exchange) renew(ctx context.Context) (codec.Result, *codec.Error) {
 	if s.Subject() != x.identity.Subject {
 		return nil, errOtherSession
 	}
-	type answer struct {
-		ok  *codec.TokenResult
-		err *codec.Error
-	}
-	renewed := make(chan answer, 1)
-	if !s.Renew(x.identity, func(ok *codec.TokenResult, err *codec.Error) { renewed <- answer{ok, err} }) {
+	renewed, err := await(ctx, func(done func(*codec.TokenResult, *codec.Error)) {
+		if !s.Renew(x.identity, done) {
+			done(nil, nil)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case renewed == nil: // it has ended
 		return nil, errOtherSession
 	}
-	select {
-	case a := <-renewed:
-		switch {
-		case a.err != nil:
-			return nil, a.err
-		case a.ok == nil:
-			return nil, errOtherSession
-		}
-		return a.ok, nil
-	case <-ctx.Done():
-		return nil, message.Unavailable(codec.ScopeNode)
-	}
+	return renewed, nil
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/actors/session"
 	"github.com/yaza-dev/pulse/auth"
 	"github.com/yaza-dev/pulse/bridge"
@@ -101,22 +100,15 @@ func (s *sessions) resume(ctx context.Context, id *auth.Identity, token string) 
 	if decided {
 		return taken(here, false)
 	}
-	type answer struct {
-		bridge.Acquired
-		err *codec.Error
-	}
-	answers := make(chan answer, 1)
 	ctx, cancel := context.WithTimeout(ctx, acquireTime)
 	defer cancel()
-	s.leases.Acquire(bridge.Claim{Lease: c, TTL: s.ttl}, func(a bridge.Acquired, err *codec.Error) { answers <- answer{a, err} })
-	select {
-	case a := <-answers:
-		if a.err == nil {
-			return taken(a.Acquired, true)
-		}
-	case <-ctx.Done(): // what it takes nevertheless ends by its time
+	there, fault := await(ctx, func(done func(bridge.Acquired, *codec.Error)) {
+		s.leases.Acquire(bridge.Claim{Lease: c, TTL: s.ttl}, done)
+	})
+	if fault != nil {
+		return nil, "store" // what it takes nevertheless ends by its time
 	}
-	return nil, "store"
+	return taken(there, true)
 }
 
 func taken(a bridge.Acquired, written bool) (r *record, why string) {
@@ -176,18 +168,9 @@ func (s *sessions) find(tenant, id string) *session.Session {
 
 // holder is the node that has a session, by the store; empty: there is no such session.
 func (s *sessions) holder(ctx context.Context, tenant, id string) (string, *codec.Error) {
-	type answer struct {
-		node string
-		err  *codec.Error
-	}
-	answers := make(chan answer, 1)
-	s.leases.Lookup(tenant, id, func(o bridge.Owner, _ bool, err *codec.Error) { answers <- answer{o.Node, err} })
-	select {
-	case a := <-answers:
-		return a.node, a.err
-	case <-ctx.Done():
-		return "", message.Unavailable(codec.ScopeNode)
-	}
+	return await(ctx, func(done func(string, *codec.Error)) {
+		s.leases.Lookup(tenant, id, func(o bridge.Owner, _ bool, err *codec.Error) { done(o.Node, err) })
+	})
 }
 
 // fenced is the store's: a lease is somebody else's.
