@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,21 +105,21 @@ func (k Kind) Policy() (*message.Policy, error) {
 		Name:         k.Name,
 		Kind:         &k,
 		History:      k.History,
-		DedupWindow:  orDefault(k.DedupWindow, DefaultDedupWindow),
+		DedupWindow:  cmp.Or(k.DedupWindow, DefaultDedupWindow),
 		Publish:      k.Publish,
 		Lane:         backpressure.Interactive,
-		MailboxItems: orDefault(k.MailboxItems, DefaultMailboxItems),
-		MailboxBytes: orDefault(k.MailboxBytes, DefaultMailboxBytes),
-		Linger:       orDefault(k.Linger, DefaultLinger),
-		Presence:     k.Presence, PresenceLimit: orDefault(k.PresenceLimit, DefaultPresenceLimit),
+		MailboxItems: cmp.Or(k.MailboxItems, DefaultMailboxItems),
+		MailboxBytes: cmp.Or(k.MailboxBytes, DefaultMailboxBytes),
+		Linger:       cmp.Or(k.Linger, DefaultLinger),
+		Presence:     k.Presence, PresenceLimit: cmp.Or(k.PresenceLimit, DefaultPresenceLimit),
 		Events: make(map[string]*EventPolicy, len(k.Events)),
 	}
 	if k.NoHistory {
 		p.History = History{}
 	} else {
-		p.History.Events = orDefault(k.History.Events, DefaultHistoryEvents)
-		p.History.Age = orDefault(k.History.Age, DefaultHistoryAge)
-		p.History.Bytes = orDefault(k.History.Bytes, DefaultHistoryBytes)
+		p.History.Events = cmp.Or(k.History.Events, DefaultHistoryEvents)
+		p.History.Age = cmp.Or(k.History.Age, DefaultHistoryAge)
+		p.History.Bytes = cmp.Or(k.History.Bytes, DefaultHistoryBytes)
 	}
 	var faults []error
 	fault := func(event, problem string) { faults = append(faults, &Fault{k.Name, event, problem}) }
@@ -192,12 +193,4 @@ func faultsOfEvent(e EventPolicy, noHistory bool) (faults []string) {
 		}
 	}
 	return faults
-}
-
-func orDefault[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }

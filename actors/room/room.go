@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -156,7 +157,7 @@ func New(cfg Config) *Room {
 	r.lingerTimer.Init(func() { r.mb.Raise(&r.own, lingered) })
 	r.retryTimer.Init(func() { r.mb.Raise(&r.own, resubscribe) })
 	if cfg.Kind.New != nil {
-		r.handler = &instance{backoff: handlerBackoff(), every: uint64(orDefault(cfg.Kind.SnapshotEvery, DefaultSnapshotEvery))}
+		r.handler = &instance{backoff: handlerBackoff(), every: uint64(cmp.Or(cfg.Kind.SnapshotEvery, DefaultSnapshotEvery))}
 		r.handler.clock.Init(func() { r.mb.Raise(&r.own, timed) })
 		r.handler.timer.Init(func() { r.mb.Raise(&r.own, newHandler) })
 	}
