@@ -63,29 +63,40 @@ func (b *Bridge) attempt(topic codec.Topic, name, token string, hold int64, wait
 	b.caller.put(topic.Tenant, name, &op{
 		size: 256, repeat: true,
 		call: &call{script: &attemptScript, keys: []string{name}, args: []any{token, hold, waited}, done: func(reply any, err error) {
-			value, ok := reply.(string)
-			if err != nil || !ok {
+			if err != nil {
 				b.log.Error("redis: an attempt was refused", "error", err)
-				done(bridge.Attempted{Err: errServer})
-				return
 			}
-			kind, rest, _ := strings.Cut(value, " ")
-			switch holder, what, _ := strings.Cut(rest, " "); {
-			case kind == "p" && holder == token:
+			switch holder, what := readAttempt(reply, err); holder {
+			case "":
+				done(what)
+			case token:
 				n, _ := strconv.ParseUint(token, 10, 64)
 				done(bridge.Attempted{Token: n})
-			case kind == "p":
-				b.attempts.wait(topic, name, holder, done)
-			case kind == "d":
-				done(readResult(rest))
-			case kind == "w" || kind == "e":
-				done(readResult(what))
 			default:
-				done(bridge.Attempted{Err: errLapsed})
+				b.attempts.wait(topic, name, holder, done)
 			}
 		}},
 		fail: func(err error) { done(bridge.Attempted{Err: coded(err)}) },
 	})
+}
+
+// readAttempt is the token of the command under way, or, if none is, what it came to.
+func readAttempt(reply any, err error) (holder string, what bridge.Attempted) {
+	value, ok := reply.(string)
+	if err != nil || !ok {
+		return "", bridge.Attempted{Err: errServer}
+	}
+	kind, rest, _ := strings.Cut(value, " ")
+	holder, result, _ := strings.Cut(rest, " ")
+	switch kind {
+	case "p":
+		return holder, bridge.Attempted{}
+	case "d":
+		return "", readResult(rest)
+	case "w", "e":
+		return "", readResult(result)
+	}
+	return "", bridge.Attempted{Err: errLapsed}
 }
 
 // wait has done wait for what the holder of a token makes of it.
@@ -126,20 +137,10 @@ func (a *attempts) look(key waitKey, w *wait) {
 	b.caller.put(w.topic.Tenant, key.name, &op{
 		size: 256, repeat: true,
 		call: &call{script: &attemptScript, keys: []string{key.name}, args: []any{"0", 1, key.token}, done: func(reply any, err error) {
-			value, _ := reply.(string)
-			kind, rest, _ := strings.Cut(value, " ")
-			_, what, _ := strings.Cut(rest, " ")
-			switch {
-			case err != nil:
-				a.end(key, bridge.Attempted{Err: errServer})
-			case kind == "p":
+			if holder, what := readAttempt(reply, err); holder != "" {
 				a.again(key, w)
-			case kind == "d":
-				a.end(key, readResult(rest))
-			case kind == "w" || kind == "e":
-				a.end(key, readResult(what))
-			default:
-				a.end(key, bridge.Attempted{Err: errLapsed})
+			} else {
+				a.end(key, what)
 			}
 		}},
 		fail: func(err error) { a.end(key, bridge.Attempted{Err: coded(err)}) },

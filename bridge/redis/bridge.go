@@ -147,6 +147,14 @@ func (b *Bridge) Close() {
 	})
 }
 
+// say publishes a text that is for nodes alone. fail is told that it was not sent.
+func (b *Bridge) say(channel, text string, fail func(error)) {
+	b.caller.put("", channel, &op{
+		call: &call{args: []any{b.publishWord(), channel, text}, done: func(any, error) {}},
+		size: int64(64 + len(text)), fail: fail,
+	})
+}
+
 func (b *Bridge) publishWord() string {
 	if b.config.Mode == Cluster {
 		return "SPUBLISH"

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -23,7 +24,7 @@ func (l *listener) tick(now time.Time) {
 		}
 	}
 	for t := range l.joining {
-		for _, j := range append([]*join(nil), t.joins...) {
+		for _, j := range slices.Clone(t.joins) {
 			switch {
 			case now.Sub(j.since) >= max(l.bridge.config.Outage.Wait, time.Second) && !j.reading:
 				t.answer(j, codec.Position{}, errLost)
@@ -107,7 +108,7 @@ func (t *topic) compare(page bridge.Page, err *codec.Error, links int) {
 		if lost {
 			t.gap(page.Head)
 		}
-		for _, j := range append([]*join(nil), t.joins...) {
+		for _, j := range slices.Clone(t.joins) {
 			t.advance(j)
 		}
 	}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -83,13 +84,13 @@ const payloadCap = 4 << 20
 
 // withDefaults fills in what was left out.
 func (c Config) withDefaults() Config {
-	c.CompressAbove = cmpOr(c.CompressAbove, 1024)
-	c.PayloadMax = cmpOr(c.PayloadMax, payloadCap)
-	c.Outage.Items = cmpOr(c.Outage.Items, 10_000)
-	c.Outage.Bytes = cmpOr(c.Outage.Bytes, 16<<20)
-	c.Outage.Wait = max(0, cmpOr(c.Outage.Wait, 5*time.Second))
-	c.Check = cmpOr(c.Check, 30*time.Second)
-	c.Lease = cmpOr(c.Lease, 15*time.Second)
+	c.CompressAbove = cmp.Or(c.CompressAbove, 1024)
+	c.PayloadMax = cmp.Or(c.PayloadMax, payloadCap)
+	c.Outage.Items = cmp.Or(c.Outage.Items, 10_000)
+	c.Outage.Bytes = cmp.Or(c.Outage.Bytes, 16<<20)
+	c.Outage.Wait = max(0, cmp.Or(c.Outage.Wait, 5*time.Second))
+	c.Check = cmp.Or(c.Check, 30*time.Second)
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	if c.Node == "" {
 		c.Node = fresh()
 	}
@@ -97,14 +98,6 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func cmpOr[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // Validate reports every fault at once.

@@ -124,11 +124,7 @@ func (b *Bridge) beat(k *link) {
 		b.counters.ProbesMissed.Add(1)
 		k.fail("what is published does not arrive")
 	case probe:
-		b.caller.put("", k.probe, &op{
-			call: &call{args: []any{b.publishWord(), k.probe, "1"}, done: func(any, error) {}},
-			fail: func(error) { b.judge(func(m *machine, _ time.Time) { m.unsent(k.shard, k.generation) }) },
-			size: 64,
-		})
+		b.say(k.probe, "1", func(error) { b.judge(func(m *machine, _ time.Time) { m.unsent(k.shard, k.generation) }) })
 	}
 }
 

@@ -75,10 +75,9 @@ const sayWords = "1 say "
 
 // Tell implements bridge.Leases.
 func (l *Leases) Tell(node string, message []byte) {
-	name := l.bridge.names.control(node)
-	l.put(name, len(message), &call{
-		args: []any{l.bridge.publishWord(), name, append([]byte(sayWords), message...)}, done: func(any, error) {},
-	}, func(*codec.Error) {})
+	if !l.isClosed() {
+		l.bridge.say(l.bridge.names.control(node), sayWords+string(message), func(error) {})
+	}
 }
 
 // fence tells of a lease that is somebody else's. A renewal has found it so, or a
@@ -114,12 +113,15 @@ func (l *Leases) Close() {
 	}
 }
 
+func (l *Leases) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 // put brings k to the server, unless this is closed.
 func (l *Leases) put(strand string, size int, k *call, fail func(*codec.Error)) {
-	l.mu.Lock()
-	closed := l.closed
-	l.mu.Unlock()
-	if closed {
+	if l.isClosed() {
 		fail(errClosed)
 		return
 	}
@@ -185,13 +187,8 @@ func acquired(c bridge.Lease, reply any, err error) (a bridge.Acquired, holder s
 // warn tells another node that it has lost a lease. If it does not hear of it, it
 // learns when it renews.
 func (l *Leases) warn(node string, lost bridge.Lease) {
-	b := l.bridge
-	name := b.names.control(node)
 	text := fmt.Sprintf("1 fenced %s %s %d %d", lost.Tenant, lost.Session, lost.Generation, lost.Nonce)
-	b.caller.put("", name, &op{
-		call: &call{args: []any{b.publishWord(), name, text}, done: func(any, error) {}},
-		size: int64(len(text)), fail: func(error) {},
-	})
+	l.bridge.say(l.bridge.names.control(node), text, func(error) {})
 }
 
 // message implements receiver. What it does not know is for others.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -114,12 +115,7 @@ func (t *topic) remove(s bridge.Sink) {
 			j.cancelled = true
 		}
 	}
-	for i := range t.sinks {
-		if t.sinks[i].sink == s {
-			t.sinks = append(t.sinks[:i], t.sinks[i+1:]...)
-			break
-		}
-	}
+	t.sinks = slices.DeleteFunc(t.sinks, func(o subscription) bool { return o.sink == s })
 	t.maybeEnd()
 }
 
@@ -202,12 +198,7 @@ func (t *topic) admit(j *join, page *bridge.Page) {
 		t.maybeEnd()
 		return
 	}
-	at := -1
-	for i := range t.sinks {
-		if t.sinks[i].sink == j.sink {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(t.sinks, func(s subscription) bool { return s.sink == j.sink })
 	if at < 0 {
 		t.sinks = append(t.sinks, subscription{sink: j.sink})
 		at = len(t.sinks) - 1
@@ -234,12 +225,7 @@ func (t *topic) admit(j *join, page *bridge.Page) {
 }
 
 func (t *topic) answer(j *join, head codec.Position, err *codec.Error) {
-	for i := range t.joins {
-		if t.joins[i] == j {
-			t.joins = append(t.joins[:i], t.joins[i+1:]...)
-			break
-		}
-	}
+	t.joins = slices.DeleteFunc(t.joins, func(o *join) bool { return o == j })
 	if len(t.joins) == 0 {
 		delete(t.listener.joining, t)
 	}
@@ -286,7 +272,7 @@ func (t *topic) confirmed(ch *channel) {
 	t.channel = ch
 	t.attached, t.whole = true, false
 	t.links++
-	for _, j := range t.joins {
+	for _, j := range slices.Clone(t.joins) {
 		t.advance(j)
 	}
 	switch {
