@@ -16,10 +16,12 @@ type decoder struct {
 	gate  gate
 	codec Codec
 
-	body      []byte // what the fields' places are in
-	id        uint64 // of the frame; 0 when it has none that keeps the rules
-	own       bool   // texts and data are copied out of the message
-	recheck   bool   // data has not been looked at as data yet
+	body    []byte // what the fields' places are in
+	id      uint64 // of the frame; 0 when it has none that keeps the rules
+	own     bool   // texts and data are copied out of the message
+	recheck bool   // data has not been looked at as data yet
+	reader  reader // of documents
+
 	bad       string // first fault of the request
 	wrongType bool   // a fault was a field of the wrong type
 }
@@ -37,8 +39,12 @@ func (d *decoder) release() {
 func (d *decoder) forget() {
 	g := &d.gate
 	g.in, d.body = nil, nil
+	d.reader.drop(0)
 	if cap(g.text) > maxPooled || cap(g.keys)*8 > maxPooled || cap(g.table)*8 > 2*maxPooled {
 		g.text, g.keys, g.table = nil, nil, nil
+	}
+	if cap(d.reader.members) > maxPooled/64 {
+		d.reader.members = nil
 	}
 }
 
@@ -138,8 +144,7 @@ func (d *decoder) value(f field) value {
 // optional is a field's value, absent where it is null.
 func (d *decoder) optional(f field) (value, bool) {
 	v := d.value(f)
-	k := v.kind()
-	return v, k != noKind && k != nullKind
+	return v, !v.nothing()
 }
 
 // readID takes note of the frame's id and reports whether there is one, be it as

@@ -24,7 +24,8 @@ func DecodeDocument(c Codec, message []byte) (Document, error) {
 	if c == JSON {
 		message = bytes.Trim(message, " \t\r\n")
 	}
-	r := reader{}
+	r := &d.reader
+	r.bad = ""
 	doc := r.document(t, value{c, message})
 	if r.bad != "" {
 		return nil, malformed(t + ": " + r.bad)
@@ -35,80 +36,11 @@ func DecodeDocument(c Codec, message []byte) (Document, error) {
 	return doc, nil
 }
 
-// reader turns values into the Go values of documents. A value of the wrong type
-// is noted and reading goes on. A word that a later server may have added reads
-// as the zero value of its list.
-type reader struct{ bad string }
-
-func (r *reader) document(t string, v value) Document {
-	switch t {
-	case "welcome":
-		return r.welcome(v)
-	case "reply":
-		return r.reply(v)
-	case "event":
-		return r.event(v)
-	case "presence":
-		return r.presence(v)
-	case "position":
-		d := &PositionFrame{}
-		for name, v := range v.members() {
-			if !r.position(&d.Position, name, v) && name == "room" {
-				d.Room = r.text(v)
-			}
-		}
-		return d
-	case "reset":
-		return r.reset(v)
-	case "left":
-		d := &Left{}
-		for name, v := range v.members() {
-			switch name {
-			case "room":
-				d.Room = r.text(v)
-			case "reason":
-				d.Reason = LeftReason(r.word(v, leftReasons[:]))
-			}
-		}
-		return d
-	case "status":
-		d := &Status{}
-		for name, v := range v.members() {
-			switch name {
-			case "live":
-				d.Live = r.boolean(v)
-			case "reason":
-				d.Reason = r.text(v)
-			}
-		}
-		return d
-	case "expiring":
-		d := &Expiring{}
-		for name, v := range v.members() {
-			if name == "in_ms" {
-				d.In = r.ms(v)
-			}
-		}
-		return d
-	case "drain":
-		return r.drain(v)
-	case "ping":
-		return &Ping{ID: r.id(v)}
-	case "pong":
-		return &Pong{ID: r.id(v)}
-	case "error":
-		d := &ErrorFrame{Err: r.refusal(v)}
-		for name, v := range v.members() {
-			switch name {
-			case "re":
-				d.Re = r.text(v)
-			case "room":
-				d.Room = r.text(v)
-			}
-		}
-		return d
-	}
-	return nil
+// reader turns values into the Go values of documents. A value of the wrong type is
+// noted and reading goes on.
+type reader struct {
+	bad     string
+	members []member // of all dicts that are being read, innermost last
 }
 
 func (r *reader) blame(fault string) {
@@ -117,29 +49,96 @@ func (r *reader) blame(fault string) {
 	}
 }
 
+// dict is an object's members, which are read by name. What is absent or null reads
+// as the zero value, and so does a word that a later server may have added.
+type dict struct {
+	r       *reader
+	members []member
+}
+
+type member struct {
+	name  string
+	value value
+}
+
+// dict of another kind of value has no members.
+func (r *reader) dict(v value) dict {
+	base := len(r.members)
+	for name, v := range v.members() {
+		r.members = append(r.members, member{name, v})
+	}
+	return dict{r, r.members[base:]}
+}
+
+// each reads the objects of an array, one after the other.
+func (d dict) each(name string, read func(dict)) {
+	base := len(d.r.members)
+	for e := range d.value(name).elements() {
+		read(d.r.dict(e))
+		d.r.drop(base)
+	}
+}
+
+// drop forgets all but the first n members.
+func (r *reader) drop(n int) {
+	clear(r.members[n:])
+	r.members = r.members[:n]
+}
+
+// value is absent where there is no such member.
+func (d dict) value(name string) value {
+	for i := range d.members {
+		if d.members[i].name == name {
+			return d.members[i].value
+		}
+	}
+	return value{}
+}
+
+func (d dict) has(name string) bool { return d.value(name).kind() != noKind }
+
+func (d dict) dict(name string) dict { return d.r.dict(d.value(name)) }
+
 func (r *reader) text(v value) string {
 	s, ok := v.text()
-	if !ok && v.kind() != nullKind {
+	if !ok && !v.nothing() {
 		r.blame("a field that must be text is none")
 	}
 	return s
 }
 
-func (r *reader) boolean(v value) bool {
+func (d dict) text(name string) string { return d.r.text(d.value(name)) }
+
+func (d dict) texts(name string) (list []string) {
+	for e := range d.value(name).elements() {
+		list = append(list, d.r.text(e))
+	}
+	return list
+}
+
+// word is the place of a text in a list whose place 0 is for none.
+func (d dict) word(name string, list []string) int {
+	return max(0, slices.Index(list, d.text(name)))
+}
+
+func (d dict) boolean(name string) bool {
+	v := d.value(name)
 	b, ok := v.boolean()
-	if !ok && v.kind() != nullKind {
-		r.blame("a field that must be a boolean is none")
+	if !ok && !v.nothing() {
+		d.r.blame("a field that must be a boolean is none")
 	}
 	return b
 }
 
 func (r *reader) integer(v value) int64 {
 	n, ok := v.integer()
-	if !ok && v.kind() != nullKind {
+	if !ok && !v.nothing() {
 		r.blame("a field that must be an integer is none")
 	}
 	return n
 }
+
+func (d dict) integer(name string) int64 { return d.r.integer(d.value(name)) }
 
 func (r *reader) uint(v value) uint64 {
 	n := r.integer(v)
@@ -149,6 +148,8 @@ func (r *reader) uint(v value) uint64 {
 	return uint64(n)
 }
 
+func (d dict) uint(name string) uint64 { return d.r.uint(d.value(name)) }
+
 func (r *reader) ms(v value) time.Duration {
 	n := r.integer(v)
 	if n < 0 || n > int64(math.MaxInt64/time.Millisecond) {
@@ -157,44 +158,22 @@ func (r *reader) ms(v value) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
+func (d dict) ms(name string) time.Duration { return d.r.ms(d.value(name)) }
+
 func (r *reader) data(v value) Data {
-	d, err := MakeData(v.codec, v.raw)
+	data, err := MakeData(v.codec, v.raw)
 	if err != nil {
 		r.blame(faultOf(err))
 	}
-	return d
+	return data
 }
 
-// word is the place of a text in a list whose place 0 is for none.
-func (r *reader) word(v value, list []string) int {
-	return max(0, slices.Index(list, r.text(v)))
-}
-
-func (r *reader) texts(v value) (list []string) {
-	for e := range v.elements() {
-		list = append(list, r.text(e))
+// data is there even when it is null.
+func (d dict) data() Data {
+	if !d.has("data") {
+		return Data{}
 	}
-	return list
+	return d.r.data(d.value("data"))
 }
 
-func (r *reader) id(v value) (id uint64) {
-	for name, v := range v.members() {
-		if name == "id" {
-			id = r.uint(v)
-		}
-	}
-	return id
-}
-
-// position reads the field if it is one of a position's two.
-func (r *reader) position(p *Position, name string, v value) bool {
-	switch name {
-	case "epoch":
-		p.Epoch = r.text(v)
-	case "offset":
-		p.Offset = r.uint(v)
-	default:
-		return false
-	}
-	return true
-}
+func (d dict) position() Position { return Position{Epoch: d.text("epoch"), Offset: d.uint("offset")} }

@@ -2,93 +2,95 @@ package codec
 
 import "slices"
 
-func (r *reader) welcome(v value) *Welcome {
-	d := &Welcome{}
-	for name, v := range v.members() {
-		switch name {
-		case "session":
-			d.Session = r.text(v)
-		case "resume":
-			d.Resume = r.text(v)
-		case "resume_ttl_ms":
-			d.ResumeTTL = r.ms(v)
-		case "resumed":
-			d.Resumed = r.boolean(v)
-		case "node":
-			d.Node = r.text(v)
-		case "tenant":
-			d.Tenant = r.text(v)
-		case "subject":
-			d.Subject = r.text(v)
-		case "transport":
-			d.Transport = r.text(v)
-		case "codec":
-			if r.text(v) == Msgpack.String() {
-				d.Codec = Msgpack
-			}
-		case "compression":
-			d.Compression = r.boolean(v)
-		case "accept":
-			d.Accept = r.texts(v)
-		case "ping_ms":
-			d.Ping = r.ms(v)
-		case "pong_ms":
-			d.Pong = r.ms(v)
-		case "max_message_bytes":
-			d.MaxMessageBytes = int(r.integer(v))
-		case "max_frame_bytes":
-			d.MaxFrameBytes = int(r.integer(v))
-		case "now_ms":
-			d.Now = r.integer(v)
-		case "exp_ms":
-			d.Exp = r.integer(v)
-		case "live":
-			d.Live = r.boolean(v)
-		case "rooms":
-			for entry := range v.elements() {
-				d.Rooms = append(d.Rooms, r.welcomeRoom(entry))
-			}
-		}
+// document of type t; nil: a type that is not known.
+func (r *reader) document(t string, v value) Document {
+	if t == "event" {
+		return r.event(v)
 	}
-	return d
+	switch d := r.dict(v); t {
+	case "welcome":
+		return d.welcome()
+	case "reply":
+		return d.reply()
+	case "presence":
+		return d.presence()
+	case "position":
+		return &PositionFrame{Room: d.text("room"), Position: d.position()}
+	case "reset":
+		return &Reset{Room: d.text("room"), Reason: d.resetReason("reason"), Position: d.position(), Data: d.data(), After: d.ms("after_ms")}
+	case "left":
+		return &Left{Room: d.text("room"), Reason: LeftReason(d.word("reason", leftReasons[:]))}
+	case "status":
+		return &Status{Live: d.boolean("live"), Reason: d.text("reason")}
+	case "expiring":
+		return &Expiring{In: d.ms("in_ms")}
+	case "drain":
+		return d.drain()
+	case "ping":
+		return &Ping{ID: d.uint("id")}
+	case "pong":
+		return &Pong{ID: d.uint("id")}
+	case "error":
+		return &ErrorFrame{Err: d.refusal(), Re: d.text("re"), Room: d.text("room")}
+	}
+	return nil
 }
 
-func (r *reader) welcomeRoom(v value) (room WelcomeRoom) {
-	for name, v := range v.members() {
-		switch name {
-		case "room":
-			room.Room = r.text(v)
-		case "ok":
-			room.OK = r.joinResult(v)
-		case "err":
-			room.Err = r.refusal(v)
-		}
+func (d dict) welcome() *Welcome {
+	doc := &Welcome{
+		Session: d.text("session"), Resume: d.text("resume"), ResumeTTL: d.ms("resume_ttl_ms"), Resumed: d.boolean("resumed"),
+		Node: d.text("node"), Tenant: d.text("tenant"), Subject: d.text("subject"),
+		Transport: d.text("transport"), Compression: d.boolean("compression"), Accept: d.texts("accept"),
+		Ping: d.ms("ping_ms"), Pong: d.ms("pong_ms"),
+		MaxMessageBytes: int(d.integer("max_message_bytes")), MaxFrameBytes: int(d.integer("max_frame_bytes")),
+		Now: d.integer("now_ms"), Exp: d.integer("exp_ms"), Live: d.boolean("live"),
 	}
-	r.oneOf(room.OK != nil, room.Err != nil)
+	if d.text("codec") == Msgpack.String() {
+		doc.Codec = Msgpack
+	}
+	d.each("rooms", func(room dict) { doc.Rooms = append(doc.Rooms, room.welcomeRoom()) })
+	return doc
+}
+
+func (d dict) welcomeRoom() WelcomeRoom {
+	room := WelcomeRoom{Room: d.text("room"), Err: d.err()}
+	if d.has("ok") {
+		room.OK = d.dict("ok").joinResult()
+	}
 	return room
 }
 
-// oneOf checks that an answer has either ok or err.
-func (r *reader) oneOf(ok, err bool) {
-	if ok == err {
-		r.blame("not exactly one of ok and err")
+func (d dict) reply() *Reply {
+	doc := &Reply{ID: d.uint("id"), Err: d.err()}
+	if d.has("ok") {
+		doc.OK = d.dict("ok").result()
+	}
+	return doc
+}
+
+// err is that of an answer, which has either ok or err.
+func (d dict) err() *Error {
+	failed := d.has("err")
+	if failed == d.has("ok") {
+		d.r.blame("not exactly one of ok and err")
+	}
+	if !failed {
+		return nil
+	}
+	return d.dict("err").refusal()
+}
+
+// refusal reads an error. A code that this build does not know is no code, which
+// makes it final.
+func (d dict) refusal() *Error {
+	return &Error{
+		Code: codeOf(d.text("code")), Message: d.text("message"), RetryAfter: d.ms("retry_after_ms"),
+		Scope: Scope(d.word("scope", scopes[:])), Data: d.data(),
 	}
 }
 
-func (r *reader) reply(v value) *Reply {
-	d := &Reply{ID: r.id(v)}
-	for name, v := range v.members() {
-		switch name {
-		case "ok":
-			d.OK = r.result(v)
-		case "err":
-			d.Err = r.refusal(v)
-		}
-	}
-	r.oneOf(d.OK != nil, d.Err != nil)
-	return d
-}
-
+// event is most of what a client reads, and so is read without a dict: in a tenth less
+// time.
 func (r *reader) event(v value) *Event {
 	e := &Event{}
 	e.Frame.doc = e
@@ -108,117 +110,44 @@ func (r *reader) event(v value) *Event {
 			e.Session = r.text(v)
 		case "ts":
 			e.TS = r.integer(v)
-		default:
-			r.position(&e.Position, name, v)
+		case "epoch":
+			e.Position.Epoch = r.text(v)
+		case "offset":
+			e.Position.Offset = r.uint(v)
 		}
 	}
 	return e
 }
 
-func (r *reader) presence(v value) *PresenceFrame {
-	d := &PresenceFrame{}
-	for name, v := range v.members() {
-		switch name {
-		case "room":
-			d.Room = r.text(v)
-		case "pe":
-			d.PE = r.text(v)
-		case "seq":
-			d.Seq = r.uint(v)
-		case "prev":
-			d.Prev = r.uint(v)
-		case "join":
-			d.Join = r.members(v)
-		case "update":
-			d.Update = r.members(v)
-		case "leave":
-			d.Leave = r.texts(v)
-		case "full":
-			d.Full = r.boolean(v)
-		case "members":
-			d.Members = r.members(v)
-		case "count":
-			d.Count = int(r.integer(v))
-		}
+func (d dict) presence() *PresenceFrame {
+	return &PresenceFrame{
+		Room: d.text("room"), PE: d.text("pe"), Seq: d.uint("seq"), Prev: d.uint("prev"),
+		Join: d.memberList("join"), Update: d.memberList("update"), Leave: d.texts("leave"),
+		Full: d.boolean("full"), Members: d.memberList("members"), Count: int(d.integer("count")),
 	}
-	return d
 }
 
-func (r *reader) members(v value) []Member {
-	list := []Member{}
-	for e := range v.elements() {
-		var m Member
-		for name, v := range e.members() {
-			switch name {
-			case "subject":
-				m.Subject = r.text(v)
-			case "sessions":
-				m.Sessions = int(r.integer(v))
-			case "data":
-				m.Data = r.data(v)
-			}
-		}
-		list = append(list, m)
+// memberList is nil only where it is absent.
+func (d dict) memberList(name string) []Member {
+	if !d.has(name) {
+		return nil
 	}
+	list := []Member{}
+	d.each(name, func(m dict) {
+		list = append(list, Member{Subject: m.text("subject"), Sessions: int(m.integer("sessions")), Data: m.data()})
+	})
 	return list
 }
 
-func (r *reader) reset(v value) *Reset {
-	d := &Reset{}
-	for name, v := range v.members() {
-		switch name {
-		case "room":
-			d.Room = r.text(v)
-		case "reason":
-			d.Reason = ResetReason(r.word(v, resetReasons[:]))
-		case "data":
-			d.Data = r.data(v)
-		case "after_ms":
-			d.After = r.ms(v)
-		default:
-			r.position(&d.Position, name, v)
-		}
-	}
-	return d
-}
+func (d dict) resetReason(name string) ResetReason { return ResetReason(d.word(name, resetReasons[:])) }
 
-func (r *reader) drain(v value) *Drain {
-	d := &Drain{}
-	for name, v := range v.members() {
-		switch name {
-		case "reconnect_ms":
-			bounds := slices.Collect(v.elements())
-			if len(bounds) != 2 {
-				r.blame("reconnect_ms is no range")
-				continue
-			}
-			d.ReconnectMin, d.ReconnectMax = r.ms(bounds[0]), r.ms(bounds[1])
-		case "deadline_ms":
-			d.Deadline = r.ms(v)
-		case "reason":
-			d.Reason = r.text(v)
-		}
+func (d dict) drain() *Drain {
+	doc := &Drain{Deadline: d.ms("deadline_ms"), Reason: d.text("reason")}
+	switch bounds := slices.Collect(d.value("reconnect_ms").elements()); {
+	case len(bounds) == 2:
+		doc.ReconnectMin, doc.ReconnectMax = d.r.ms(bounds[0]), d.r.ms(bounds[1])
+	case d.has("reconnect_ms"):
+		d.r.blame("reconnect_ms is no range")
 	}
-	return d
-}
-
-// refusal reads an error. A code that this build does not know is no code, which
-// makes it final.
-func (r *reader) refusal(v value) *Error {
-	e := &Error{}
-	for name, v := range v.members() {
-		switch name {
-		case "code":
-			e.Code = codeOf(r.text(v))
-		case "message":
-			e.Message = r.text(v)
-		case "retry_after_ms":
-			e.RetryAfter = r.ms(v)
-		case "scope":
-			e.Scope = Scope(r.word(v, scopes[:]))
-		case "data":
-			e.Data = r.data(v)
-		}
-	}
-	return e
+	return doc
 }

@@ -43,6 +43,9 @@ func (v value) kind() kind {
 	return numberKind
 }
 
+// nothing: absent, or null.
+func (v value) nothing() bool { k := v.kind(); return k == noKind || k == nullKind }
+
 // text is a text's meaning; it shares the value's memory where it can.
 func (v value) text() (string, bool) {
 	if v.kind() != textKind {
