@@ -69,6 +69,7 @@ func (r *Room) feedFrom(m *member, page []*codec.Event) bool {
 	if m.pos.Epoch != head.Epoch || m.pos.Offset > head.Offset {
 		return false
 	}
+	r.win.trim(true, r.turn.Now())
 	events, ok := r.win.after(r.feedEvents[:0], m.pos.Offset, head.Offset, feedBatch)
 	if !ok {
 		events, ok = r.fromPage(page, m.pos.Offset)
@@ -194,7 +195,7 @@ func (r *Room) feedWaiting(page bridge.Page, since codec.Position) {
 		low = page.Events[0].Position.Offset - 1
 	}
 	if page.Reset == codec.ResetNone && page.Head.Epoch == r.seq.pos.Epoch {
-		r.tight = !r.win.prepend(page.Events, r.seq.pos.Offset) || r.tight
+		r.tight = !r.win.prepend(page.Events, r.seq.pos.Offset, r.turn.Now()) || r.tight
 	}
 	// Snapshots are taken on the way, and whoever finds that one does not return
 	// must find everybody who waits.
@@ -283,7 +284,7 @@ func (r *Room) take(events []*codec.Event) {
 	if len(events) == 0 {
 		return
 	}
-	r.win.add(events, r.behind > 0 || len(r.waiting) > 0)
+	r.win.add(events, r.behind > 0 || len(r.waiting) > 0, r.turn.Now())
 	r.fanout.next = appendBuffered(r.fanout.next, r.cfg.Policy, events)
 	if r.handler != nil {
 		r.handler.apply(r, events)

@@ -223,6 +223,33 @@ func TestMemberResumes(t *testing.T) {
 	}
 }
 
+// What a room has delivered lately serves whoever comes back, as long as the history
+// would keep it.
+func TestWhatTheHistoryDoesNotKeepIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		keeps History
+		pause int64
+	}{
+		{"by number", History{Events: 2}, 0},
+		{"by size", History{Bytes: 2000}, 0}, // an event has 802,
+		{"by age", History{Age: 100}, 100},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kind := plain
+			kind.History = c.keeps
+			s := newStage(t, kind)
+			carol := s.member("carol")
+			s.publishAll(carol, 1, 3)
+			s.now += c.pause
+			s.publishAll(carol, 4, 5)
+			s.broker.kept = 3
+			want(t, "from the oldest kept", s.peer("bob", 64).join(at("e0:3")), []string{"joined 3 recovered", "event 4", "event 5"})
+			want(t, "from before it", s.peer("alice", 64).join(at("e0:2")), []string{"joined 5 reset expired"})
+		})
+	}
+}
+
 // One read tells all who ask for what is gone how much of it is: however many
 // they are.
 func TestMembersWhoseHistoryIsGone(t *testing.T) {

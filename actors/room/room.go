@@ -141,9 +141,9 @@ func New(cfg Config) *Room {
 		retention: bridge.Retention{
 			Events: p.History.Events, Age: p.History.Age, Bytes: p.History.Bytes, DedupWindow: max(p.DedupWindow, 0),
 		},
-		win:       window{account: cfg.Replay, limit: p.History.Events},
 		subscribe: readBackoff(),
 	}
+	r.win = window{account: cfg.Replay, limit: r.retention}
 	r.mb = mailbox.New(&mailbox.Config{
 		Pool: cfg.Pool, Class: scheduler.Actor, Tenant: cfg.Tenant,
 		Items: p.MailboxItems, Bytes: p.MailboxBytes, Lanes: cfg.Lanes, Account: cfg.Queue, Removed: r.removed, Timing: cfg.Timing,
@@ -289,7 +289,7 @@ func (r *Room) flush() {
 	}
 	r.readNext()
 	if r.behind == 0 && len(r.waiting) == 0 {
-		r.win.trim(false)
+		r.win.trim(false, r.turn.Now())
 		r.tight = false
 	}
 	if r.fanout.busy() || r.phase == starting && r.unknown == nil || r.handler != nil && !r.handler.ready(r.seq.pos) {

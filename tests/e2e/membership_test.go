@@ -103,7 +103,7 @@ func TestMemberships(t *testing.T) {
 			bob > {"t":"publish","room":"short:1","event":"message","data":1}
 			bob < {"t":"event","epoch":"$e"}`, 39) + `
 			alice hello
-			alice > {"t":"join","id":1,"room":"short:1","epoch":"$e","offset":1}
+			alice > {"t":"join","id":1,"room":"short:1","epoch":"$e","offset":37}
 			alice < {"t":"reply","id":1,"ok":{"epoch":"$e","offset":40,"recovered":false,"reset":"expired"}}
 			alice quiet
 			alice > {"t":"join","id":2,"room":"short:1","epoch":"$e","offset":38}
