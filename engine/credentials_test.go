@@ -220,7 +220,7 @@ func TestCredentialsThatCannotBeJudged(t *testing.T) {
 		if n := log.n.Load(); n != 1 {
 			t.Errorf("%d lines for 150 at once", n)
 		}
-		time.Sleep(seldomEvery)
+		time.Sleep(throttleEvery)
 		post()
 		if n := log.n.Load(); n != 2 {
 			t.Errorf("%d lines later", n)
@@ -238,10 +238,10 @@ func TestCredentialsThatCannotBeJudged(t *testing.T) {
 }
 
 func TestSeldom(t *testing.T) {
-	var s seldom
+	var s throttle
 	now := time.Now()
 	var got []int
-	for _, after := range []time.Duration{0, 1, time.Second, seldomEvery - 1, seldomEvery, seldomEvery + 1, 3 * seldomEvery} {
+	for _, after := range []time.Duration{0, 1, time.Second, throttleEvery - 1, throttleEvery, throttleEvery + 1, 3 * throttleEvery} {
 		got = append(got, s.due(now.Add(after)))
 	}
 	if fmt.Sprint(got) != "[1 0 0 0 4 0 2]" {

@@ -59,10 +59,10 @@ type Engine struct {
 	shaking    ws.Handshakes     // what is computed of handshakes at once, fair by address
 	handshakes *scheduler.Gate   // authenticators at work at once, fair by address
 	strangers  *scheduler.Tenant // whom their work is charged to
-	unjudged   seldom            // has its own lock
-	unread     seldom            // likewise
-	rushed     seldom            // likewise
-	undecided  seldom            // likewise
+	unjudged   throttle          // has its own lock
+	unread     throttle          // likewise
+	rushed     throttle          // likewise
+	undecided  throttle          // likewise
 
 	sessionLanes, roomLanes mailbox.LanePool // have their own locks
 

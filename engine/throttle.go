@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// seldomEvery is the least time between two lines of a seldom.
-const seldomEvery = 10 * time.Second
+// throttleEvery is the least time between two lines of a throttle.
+const throttleEvery = 10 * time.Second
 
-// seldom bounds what is logged about something that strangers may cause as often as
+// throttle bounds what is logged about something that strangers may cause as often as
 // they like: at once, and then now and then.
-type seldom struct {
+type throttle struct {
 	// guarded by mu
 	mu    sync.Mutex
 	last  time.Time // of the last line
@@ -18,11 +18,11 @@ type seldom struct {
 }
 
 // due counts one more; above 0: a line is due that says so many.
-func (s *seldom) due(now time.Time) (times int) {
+func (s *throttle) due(now time.Time) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.times++
-	if !s.last.IsZero() && now.Sub(s.last) < seldomEvery {
+	if !s.last.IsZero() && now.Sub(s.last) < throttleEvery {
 		return 0
 	}
 	times, s.times, s.last = s.times, 0, now
