@@ -30,11 +30,11 @@
 // scheduler chose, one at a time. Config.Removed is called without the lock, by
 // the poster for what a post pushed out and by the worker for the rest.
 //
-// # What bounds it
-//
 // The worker claims up to 16 messages under one lock; what an interrupted batch
 // did not hand out goes back to its place, where a newer message is queued
 // behind it instead of being coalesced into it.
+//
+// # What bounds it
 //
 // Each lane by Config.Items and Config.Bytes (control by ControlItems and
 // ControlBytes), all of them together by Config.Account, signals by their nodes.

@@ -282,8 +282,7 @@ func (o *Outbound) enter(lane backpressure.Lane, e backpressure.Entry[outEntry])
 		o.sole, o.lane = soleEntry{e.Item, e.Key, e.Expires}, lane
 		return
 	}
-	q := o.queues()
-	q.append(lane, e)
+	o.queues().append(lane, e)
 }
 
 // offer pushes one event within the bounds, by its policy. Under mu.
