@@ -92,18 +92,17 @@ func (f *flags) addSettings(cmd *cobra.Command) {
 	}
 }
 
-// unknown adds the flags in args that cmd does not know.
+// unknown adds the flags in args that cmd does not know: all with one dash are such.
 func (f *flags) unknown(cmd *cobra.Command, args []string) {
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
-		name, isFlag := strings.CutPrefix(args[i], "-")
-		if !isFlag {
-			continue
-		}
-		name, _, hasValue := strings.Cut(strings.TrimPrefix(name, "-"), "=")
-		known := cmd.Flags().Lookup(name)
-		switch {
-		case known == nil:
+		name, _, hasValue := strings.Cut(args[i], "=")
+		long, isLong := strings.CutPrefix(name, "--")
+		switch known := cmd.Flags().Lookup(long); {
+		case !isLong && strings.HasPrefix(name, "-"):
 			f.given = append(f.given, config.Flag{Name: name})
+		case !isLong:
+		case known == nil:
+			f.given = append(f.given, config.Flag{Name: long})
 		case !hasValue && known.NoOptDefVal == "":
 			i++ // the next argument is its value
 		}

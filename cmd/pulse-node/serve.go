@@ -83,7 +83,7 @@ func (p *program) sources(cmd *cobra.Command) (load func() (*config.Config, erro
 	known := false
 	return func() (*config.Config, error) {
 		if !known {
-			given.unknown(cmd, p.args[1:])
+			given.unknown(cmd, p.args)
 			known = true
 		}
 		return config.Load(config.Sources{File: *file, Environ: p.environ, Flags: given.given})

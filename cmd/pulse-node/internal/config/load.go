@@ -42,7 +42,7 @@ func variable(path string) string {
 
 const prefix = "PULSE_"
 
-// Flag is one flag as it was given.
+// Flag is one flag as it was given: its name without the two dashes, or with its one.
 type Flag struct{ Name, Value string }
 
 // Sources is what a configuration is made of, besides the defaults.
@@ -144,9 +144,13 @@ func (l *loader) fromFlags(root reflect.Value, flags []Flag) {
 	}
 	for _, flag := range flags {
 		source := "flag --" + flag.Name
-		if f, ok := known[flag.Name]; ok {
+		f, ok := known[flag.Name]
+		switch {
+		case ok:
 			l.give(f, flag.Value, source)
-		} else {
+		case strings.HasPrefix(flag.Name, "-"):
+			l.fault(flag.Name, "flag "+flag.Name, "unknown key; flags begin with two dashes, --help lists them")
+		default:
 			l.fault(flag.Name, source, "unknown key; --help lists the settings")
 		}
 	}
