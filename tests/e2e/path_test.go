@@ -23,7 +23,7 @@ func TestTheWholePath(t *testing.T) {
 	secured := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}}
 	for name, change := range map[string]func(*setup){
 		"plain": nil,
-		"TLS":   func(s *setup) { s.listen, s.tls = ws.NewListener, secured },
+		"TLS":   func(s *setup) { s.listen, s.tls = new(ws.Handshakes).Listener, secured },
 		"foreign TLS": func(s *setup) { // an embedder's, which the engine knows nothing of
 			s.tls = secured
 		},

@@ -83,7 +83,7 @@ func start(t *testing.T, secure bool) *node {
 		defer close(served)
 		if secure {
 			server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate(t)}, NextProtos: []string{"http/1.1"}}
-			_ = server.ServeTLS(ws.NewListener(l), "", "") // says that it was closed
+			_ = server.ServeTLS(new(ws.Handshakes).Listener(l), "", "") // says that it was closed
 		} else {
 			_ = server.Serve(l)
 		}

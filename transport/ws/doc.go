@@ -23,7 +23,7 @@
 // inside one. Three kinds of connection behave alike:
 //
 //   - TCP and Unix sockets: an attempt is one write(2).
-//   - TLS over NewListener: records are collected in memory, and then written to
+//   - TLS over Handshakes.Listener: records are collected in memory, and then written to
 //     the socket below in the same way.
 //   - Any other net.Conn (TLS or a limit that an embedder put around): there is
 //     no attempt that surely does not block, so every write has its goroutine.

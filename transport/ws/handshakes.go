@@ -31,7 +31,13 @@ type Handshakes struct {
 	Source func(address string) string
 }
 
-// Listener is NewListener with what holds for its connections.
+// Listener holds the connections of l to h, and makes those under TLS writable without
+// blocking: it goes below TLS, as in
+//
+//	server.ServeTLS(h.Listener(l), certFile, keyFile)
+//
+// Without it, or with anything in between, TLS works as well but costs a goroutine for
+// every write.
 func (h *Handshakes) Listener(l net.Listener) net.Listener { return listener{l, h} }
 
 // upgrading lets an upgrade begin; false: not within the request's time.
@@ -52,7 +58,7 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	if h, ok := c.(*heldConn); ok && h.arrival != nil {
+	if h, ok := c.(*heldConn); ok {
 		return context.WithValue(ctx, connKey{}, h.arrival)
 	}
 	return ctx

@@ -9,18 +9,10 @@ import (
 	"time"
 )
 
-// NewListener makes TLS connections writable without blocking: it goes below TLS,
-// as in
-//
-//	server.ServeTLS(ws.NewListener(l), certFile, keyFile)
-//
-// Without it, or with anything in between, TLS works as well but costs a
-// goroutine for every write. For connections without TLS it changes nothing.
-func NewListener(l net.Listener) net.Listener { return listener{l, nil} }
-
+// listener is what Handshakes.Listener makes.
 type listener struct {
 	net.Listener
-	handshakes *Handshakes // nil: no rule for them
+	handshakes *Handshakes
 }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -28,11 +20,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &heldConn{Conn: c}
-	if l.handshakes != nil {
-		h.arrival = newArrival(c, l.handshakes)
-	}
-	return h, nil
+	return &heldConn{Conn: c, arrival: newArrival(c, l.handshakes)}, nil
 }
 
 // heldConn is the connection below a tls.Conn. Once held, it keeps what TLS
@@ -40,7 +28,7 @@ func (l listener) Accept() (net.Conn, error) {
 type heldConn struct {
 	// immutable
 	net.Conn
-	arrival *arrival // nil: no rule for its handshake
+	arrival *arrival
 
 	some atomic.Bool // kept is not nil; for the reader, who asks with each read
 
@@ -57,7 +45,7 @@ const maxOwnRecords = 16 << 10
 var errHeld = errors.New("ws: too many TLS records of its own")
 
 func (h *heldConn) Read(b []byte) (int, error) {
-	if h.arrival == nil || h.arrival.over.Load() {
+	if h.arrival.over.Load() {
 		return h.Conn.Read(b)
 	}
 	h.arrival.moved()
@@ -71,18 +59,13 @@ func (h *heldConn) Read(b []byte) (int, error) {
 }
 
 func (h *heldConn) Close() error {
-	if h.arrival != nil {
-		h.arrival.end()
-	}
+	h.arrival.end()
 	return h.Conn.Close()
 }
 
 // SetReadDeadline and SetDeadline cannot put off what is due.
 func (h *heldConn) SetReadDeadline(t time.Time) error {
-	if h.arrival != nil {
-		t = h.arrival.deadline(t)
-	}
-	return h.Conn.SetReadDeadline(t)
+	return h.Conn.SetReadDeadline(h.arrival.deadline(t))
 }
 
 func (h *heldConn) SetDeadline(t time.Time) error {
@@ -90,7 +73,7 @@ func (h *heldConn) SetDeadline(t time.Time) error {
 }
 
 func (h *heldConn) Write(b []byte) (int, error) {
-	if h.arrival != nil && !h.arrival.over.Load() {
+	if !h.arrival.over.Load() {
 		h.arrival.moved()
 	}
 	h.mu.Lock()

@@ -57,7 +57,8 @@ func TestRecordsOfTLSGoOutByThemselves(t *testing.T) {
 }
 
 func TestRecordsOfTLSAreBounded(t *testing.T) {
-	h := &heldConn{Conn: new(script)}
+	below := new(script)
+	h := &heldConn{Conn: below, arrival: newArrival(below, new(Handshakes))}
 	h.hold()
 	write := func(n int) error {
 		_, err := h.Write(make([]byte, n))

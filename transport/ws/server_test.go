@@ -35,7 +35,7 @@ type side struct {
 
 var sides = []side{
 	{name: "tcp", wrap: func(l net.Listener) net.Listener { return l }},
-	{name: "tls", tls: true, wrap: NewListener},
+	{name: "tls", tls: true, wrap: new(Handshakes).Listener},
 	{name: "foreign", wrap: func(l net.Listener) net.Listener { return opaque{l} }},
 	{name: "foreign tls", tls: true, wrap: func(l net.Listener) net.Listener { return l }},
 }
