@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// maxExpires is the latest end of a token, in seconds: its milliseconds are an
+// maxExpires is the latest instant in a token, in seconds: its milliseconds are an
 // exact integer in every client.
 const maxExpires = (1<<53 - 1) / 1000
 
@@ -183,6 +184,9 @@ func (j *JWT) identity(text []byte) (*Identity, error) {
 		return nil, errors.New("auth: the claims are no object")
 	}
 	claims := jwt.MapClaims(object)
+	if err := checkTimes(claims); err != nil {
+		return nil, err
+	}
 	if err := j.validator.Validate(claims); err != nil {
 		return nil, err
 	}
@@ -194,9 +198,6 @@ func (j *JWT) read(claims jwt.MapClaims) (*Identity, error) {
 	exp, err := claims.GetExpirationTime()
 	if err != nil {
 		return nil, err
-	}
-	if s := exp.Unix(); s <= 0 || s > maxExpires {
-		return nil, errors.New("auth: exp is out of range")
 	}
 	id := &Identity{Expires: exp.Time, Leeway: j.leeway}
 	for _, text := range []struct {
@@ -227,6 +228,21 @@ func (j *JWT) read(claims jwt.MapClaims) (*Identity, error) {
 		}
 	}
 	return id, nil
+}
+
+// checkTimes refuses instants that the library would turn into others: beyond 64 bits
+// those of the far future become ones long past.
+func checkTimes(claims jwt.MapClaims) error {
+	for _, name := range []string{"exp", "nbf", "iat"} {
+		n, ok := claims[name].(json.Number)
+		if !ok {
+			continue // what is no number is the library's to refuse
+		}
+		if s, err := n.Float64(); err != nil || s < 0 || s > maxExpires {
+			return fmt.Errorf("auth: %s is out of range", name)
+		}
+	}
+	return nil
 }
 
 // sealed keeps a token's claims as they are, to be decoded only when the
