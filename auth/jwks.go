@@ -118,19 +118,18 @@ func sameHost(to *http.Request, from []*http.Request) error {
 
 // find returns the keys to judge a token by that names id, or none. It waits, as
 // long as ctx allows, only when there is no set yet, or when a fetch may bring
-// the key that is named. Its error is ctx's or errNoKeys; the keys that are there
-// come all the same.
+// the key that is named. After one that failed nobody waits for the next but who
+// began it: those who wait keep places that others need, and strangers can name any
+// key. Its error is ctx's or errNoKeys; the keys that are there come all the same.
 func (s *keySet) find(ctx context.Context, id string) (keyring, error) {
 	s.mu.Lock()
-	if s.lacks(id) || s.now().Sub(s.fetched) >= s.refresh {
-		s.fetch()
-	}
-	keys, lacks, flight := s.keys, s.lacks(id), s.flight
+	begun := (s.lacks(id) || s.now().Sub(s.fetched) >= s.refresh) && s.fetch()
+	keys, lacks, flight, wait := s.keys, s.lacks(id), s.flight, begun || !s.failed
 	s.mu.Unlock()
 	if !lacks {
 		return keys, nil
 	}
-	if flight != nil {
+	if flight != nil && wait {
 		select {
 		case <-flight:
 		case <-ctx.Done():
@@ -151,11 +150,11 @@ func (s *keySet) lacks(id string) bool {
 	return s.fetched.IsZero() || id != "" && !s.keys.names(id) && !s.keys.names("")
 }
 
-// fetch begins a fetch, unless one is under way or has been just now.
-func (s *keySet) fetch() {
+// fetch begins a fetch, and reports so, unless one is under way or has been just now.
+func (s *keySet) fetch() bool {
 	now := s.now()
 	if s.flight != nil || s.live.Err() != nil || !s.tried.IsZero() && now.Sub(s.tried) < fetchPause {
-		return
+		return false
 	}
 	s.tried = now
 	s.flight = make(chan struct{})
@@ -173,6 +172,7 @@ func (s *keySet) fetch() {
 		close(s.flight)
 		s.flight = nil
 	})
+	return true
 }
 
 func (s *keySet) get() (keyring, error) {

@@ -343,6 +343,38 @@ func TestHangingFetchEndsByItself(t *testing.T) {
 	is.want(t, "asked again", p.plain(), nil, 2)
 }
 
+// Once the endpoint has failed, tokens that name keys which nobody has do not all wait
+// for it: each holds one of few places in which tokens are judged.
+func TestOneWaitsForAnEndpointThatFailed(t *testing.T) {
+	known, unknown := pairs()[ES256], pairs()["other "+ES256]
+	is := newIssuer(t, set(known.jwk(`"kid":"1"`)), nil)
+	is.want(t, "first use", known.named("1"), nil, 1)
+	is.handle(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	is.skip(fetchPause)
+	is.want(t, "it fails", unknown.named("2"), errNoKeys, 2)
+
+	asked, answer := make(chan struct{}), make(chan struct{})
+	is.handle(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-answer
+		fmt.Fprint(w, set(unknown.jwk(`"kid":"2"`)))
+	})
+	is.skip(fetchPause)
+	began := make(chan error)
+	go func() { began <- authenticate(is.JWT, unknown.named("2")) }()
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := is.Authenticate(ctx, Credentials{Token: unknown.named("2")}); !errors.Is(err, errNoKeys) {
+		t.Errorf("who comes while it is asked again: %v", err)
+	}
+	close(answer)
+	if err := <-began; err != nil {
+		t.Errorf("who has made it be asked again: %v", err)
+	}
+	is.want(t, "then", unknown.named("2"), nil, 3)
+}
+
 func TestKeySetFaults(t *testing.T) {
 	for url, want := range map[string]string{
 		"keys":                          "takes https://host/path",
