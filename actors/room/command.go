@@ -170,11 +170,9 @@ func (a *attempt) run(r *Room) {
 func (r *Room) command(call *message.Command) {
 	c := &Command{Name: call.Name, Data: call.Data, From: call.Subject, Session: call.Session, call: call}
 	call.Data = codec.Data{}
-	if call.Member != nil {
-		if m := r.member(call.Member); m.state.in() {
-			info := m.info
-			c.Member = &info
-		}
+	if m := r.mine(call.Member); m != nil && m.state.in() {
+		info := m.info
+		c.Member = &info
 	}
 	r.hand = call
 	r.handler.command(r, c)

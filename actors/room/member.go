@@ -64,7 +64,16 @@ func (m *member) become(s memberState) {
 	panic("room: no transition of a member from " + m.state.String() + " to " + s.String())
 }
 
-// member finds the room's record of a membership.
+// mine is the room's record of a membership; nil: it is nobody's, or that of the room
+// before this one, which alone may touch it.
+func (r *Room) mine(ms *message.Membership) *member {
+	if ms == nil || !ms.In(r.mb) {
+		return nil
+	}
+	return r.member(ms)
+}
+
+// member finds the room's record of a membership that was posted to it.
 func (r *Room) member(ms *message.Membership) *member {
 	if m, ok := ms.Place.(*member); ok {
 		return m
@@ -73,6 +82,10 @@ func (r *Room) member(ms *message.Membership) *member {
 	ms.Place = m
 	return m
 }
+
+// published tells whether what comes from m is a member's, or that of one who was a
+// member when it sent it. Nil is neither.
+func (m *member) published() bool { return m != nil && (m.state.in() || m.parted) }
 
 // members are those who get events, in places that do not move while a fan-out
 // is under way. Pure.
@@ -286,12 +299,9 @@ func (r *Room) admit(m *member) {
 
 // replace ends an earlier membership of the same session.
 func (r *Room) replace(ms *message.Membership) {
-	if ms == nil {
-		return
-	}
-	switch old := r.member(ms); old.state {
-	case over:
-	case joining:
+	switch old := r.mine(ms); {
+	case old == nil || old.state == over:
+	case old.state == joining:
 		r.refuseJoin(old, errReplaced)
 	default:
 		r.part(old)

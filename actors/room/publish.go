@@ -39,7 +39,7 @@ func (r *Room) handlePublish(p *message.Publish) {
 	case r.unknown != nil:
 		p.Refuse(r.turn, r.unknown)
 		return
-	case p.Member != nil && !r.has(p.Member):
+	case p.Member != nil && !r.mine(p.Member).published():
 		p.Refuse(r.turn, errNotJoined)
 		return
 	case r.full():
@@ -61,16 +61,6 @@ func (r *Room) handlePublish(p *message.Publish) {
 		p.Data = e.Data
 	}
 	r.sequence(p)
-}
-
-// has tells whether a member publishes, or one who was a member when it did. One of the
-// room before this one is none here, and that one's to answer still.
-func (r *Room) has(ms *message.Membership) bool {
-	if !ms.In(r.mb) {
-		return false
-	}
-	m := r.member(ms)
-	return m.state.in() || m.parted
 }
 
 // full: as many publishes as the room's mailbox may hold are on their way.
