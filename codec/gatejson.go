@@ -305,7 +305,7 @@ func (g *gate) jsonNumber(p int, inData bool) int {
 			g.blame("data has an integer beyond 64 bits")
 		}
 	} else if exponent || whole > 308 {
-		if f, _ := strconv.ParseFloat(text, 64); math.IsInf(f, 0) {
+		if math.IsInf(parseFloat(text), 0) {
 			g.blame("data has a number beyond float64")
 		}
 	}

@@ -124,8 +124,7 @@ func (v value) number() (number, bool) {
 	text := alias(v.raw)
 	switch {
 	case !isInteger(v.raw):
-		f, _ := strconv.ParseFloat(text, 64)
-		return number{float: true, f: f}, true
+		return number{float: true, f: parseFloat(text)}, true
 	case text[0] == '-':
 		i, _ := strconv.ParseInt(text, 10, 64)
 		return signed(i), true
