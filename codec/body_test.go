@@ -23,9 +23,9 @@ func TestDecodeBody(t *testing.T) {
 			&History{Room: "chat:1", Position: Position{"e", 3}, HasPosition: true, Limit: 1000, Reverse: true}},
 		{"presence", "presence", "chat:1", "", `{"after":"bob"}`, &PresenceQuery{Room: "chat:1", Limit: 100, After: "bob"}},
 		{"a room outside the grammar", "history", `chat:"`, "", `{}`,
-			&Fault{Type: "history", Err: NewError(CodeBadRequest, "a required field is missing")}},
+			&Fault{Type: "history", Err: NewError(CodeBadRequest, "room is outside the grammar")}},
 		{"a name outside the grammar", "command", "chat:1", "a b", `{}`,
-			&Fault{Type: "command", Room: "chat:1", Err: NewError(CodeBadRequest, "a required field is missing")}},
+			&Fault{Type: "command", Room: "chat:1", Err: NewError(CodeBadRequest, "the name of the event or command is outside the grammar")}},
 		{"a field of the wrong type", "publish", "chat:1", "", `{"event":1,"data":1}`,
 			&Fault{Type: "publish", Room: "chat:1", Err: NewError(CodeBadRequest, "a field that must be text is none")}},
 	} {

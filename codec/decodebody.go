@@ -13,9 +13,7 @@ func DecodeBody(c Codec, t, room, name string, body []byte) (Request, error) {
 	}
 	// What is in the path is put behind the body, as if it had been in the frame.
 	d.own, d.body = true, append([]byte(nil), body...)
-	for _, f := range [...]field{fieldRoom, fieldName} {
-		d.gate.fields[f] = span{}
-	}
+	d.gate.fields[fieldName] = span{}
 	d.put(fieldRoom, room, ValidRoom(room))
 	if t == "command" {
 		d.put(fieldName, name, ValidEvent(name))
@@ -32,10 +30,10 @@ func DecodeBody(c Codec, t, room, name string, body []byte) (Request, error) {
 }
 
 // put makes text that keeps the grammar of names the value of a field; any other
-// text is left out, and missed where it is needed.
+// becomes a name that is none.
 func (d *decoder) put(f field, text string, valid bool) {
 	if !valid {
-		return
+		text = ""
 	}
 	at := len(d.body)
 	w := writer{d.codec, d.body}
