@@ -353,6 +353,7 @@ func TestOneWaitsForAnEndpointThatFailed(t *testing.T) {
 	is.skip(fetchPause)
 	is.want(t, "it fails", unknown.named("2"), errNoKeys, 2)
 
+	is.set.timeout = time.Minute
 	asked, answer := make(chan struct{}), make(chan struct{})
 	is.handle(func(w http.ResponseWriter, r *http.Request) {
 		close(asked)
