@@ -19,7 +19,7 @@ const (
 
 var laneNames = [Lanes]string{"control", "interactive", "bulk", "lossy"}
 
-// laneWeights are the shares of a turn, the only place that has them.
+// laneWeights are how many entries of each lane are served in one rotation of a Picker, the only place that has them.
 var laneWeights = [Lanes]uint8{8, 4, 2, 1}
 
 // String is the lane's name in configuration and metrics.
@@ -28,12 +28,4 @@ func (l Lane) String() string {
 		return laneNames[l]
 	}
 	return "unknown"
-}
-
-// Weight is how many entries of the lane are served in one rotation of a Picker: 8, 4, 2, 1.
-func (l Lane) Weight() int {
-	if l < Lanes {
-		return int(laneWeights[l])
-	}
-	return 0
 }

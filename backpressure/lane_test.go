@@ -38,8 +38,8 @@ func TestPickerSharesByWeight(t *testing.T) {
 		count[l]++
 	}
 	for l := range Lane(Lanes) {
-		if count[l] != 100*l.Weight() {
-			t.Errorf("%v: %d of 1500, want %d", l, count[l], 100*l.Weight())
+		if count[l] != 100*int(laneWeights[l]) {
+			t.Errorf("%v: %d of 1500, want %d", l, count[l], 100*int(laneWeights[l]))
 		}
 	}
 	if l, ok := p.Pick(Ready(0).With(Lossy)); !ok || l != Lossy {
@@ -55,8 +55,8 @@ func TestPickerSharesByWeight(t *testing.T) {
 func TestPickerStarvesNoLane(t *testing.T) {
 	before := 0 // weights of the lanes before it
 	for stays := range Lane(Lanes) {
-		limit := 15 - stays.Weight() + before
-		before += stays.Weight()
+		limit := 15 - int(laneWeights[stays]) + before
+		before += int(laneWeights[stays])
 		for seed := range uint64(20) {
 			rnd := rand.New(rand.NewPCG(seed, uint64(stays)))
 			var p Picker
@@ -81,7 +81,7 @@ func TestPickerStarvesNoLane(t *testing.T) {
 				if waited > limit {
 					t.Fatalf("seed %d: %v waited for %d picks", seed, stays, waited)
 				}
-				if len(window) == 30 && count < stays.Weight() {
+				if len(window) == 30 && count < int(laneWeights[stays]) {
 					t.Fatalf("seed %d: %v got %d of 30", seed, stays, count)
 				}
 			}

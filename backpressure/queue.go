@@ -20,7 +20,7 @@ type Queue[T any] struct {
 	popped uint32 // wraps: numbers are only compared by difference
 	items  int    // immutable
 	limit  int    // immutable
-	bytes  int
+	bytes  int    // of what waits
 }
 
 // NewQueue is an empty lane that takes at most items entries and bytes bytes. It allocates nothing.
@@ -28,9 +28,6 @@ func NewQueue[T any](items, bytes int) Queue[T] { return Queue[T]{items: items, 
 
 // Len is the number of waiting entries.
 func (q *Queue[T]) Len() int { return q.ring.Len() }
-
-// Bytes is the sum of their sizes.
-func (q *Queue[T]) Bytes() int { return q.bytes }
 
 // Push offers an entry. What leaves the lane for it is appended to removed, which the caller brings, usually as a slice of a small array:
 // with Coalesced exactly the entry that was replaced, with Accepted those that DropOldest pushed out, with any other outcome nothing.
@@ -138,21 +135,6 @@ func (q *Queue[T]) Drop() {
 	if q.ring.buf == nil {
 		q.index = nil
 	}
-}
-
-// Pop removes the oldest entry. The outcome is Expired for one whose deadline is not after now: it must not run, and its owner must be
-// told; else Accepted.
-func (q *Queue[T]) Pop(now int64) (e Entry[T], o Outcome, ok bool) {
-	front := q.ring.Front()
-	if front == nil {
-		return e, Accepted, false
-	}
-	e = *front
-	q.Drop()
-	if e.Expired(now) {
-		return e, Expired, true
-	}
-	return e, Accepted, true
 }
 
 // Expired reports that the entry must not run any more.

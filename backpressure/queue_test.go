@@ -113,22 +113,20 @@ func TestQueueModel(t *testing.T) {
 				q.PushFront(e)
 				n.entries, n.keyed = slices.Insert(n.entries, 0, e), slices.Insert(n.keyed, 0, false)
 			default:
-				got, o, ok := q.Pop(int64(i))
-				if ok != (len(n.entries) > 0) {
-					t.Fatalf("seed %d: Pop %v with %d waiting", seed, ok, len(n.entries))
+				front := q.Front()
+				if (front != nil) != (len(n.entries) > 0) {
+					t.Fatalf("seed %d: Front %v with %d waiting", seed, front, len(n.entries))
 				}
-				if ok {
-					want, wantO := n.pop(), Accepted
-					if want.Expires != 0 && want.Expires <= int64(i) {
-						wantO = Expired
+				if front != nil {
+					want := n.pop()
+					if expired := want.Expires != 0 && want.Expires <= int64(i); *front != want || front.Expired(int64(i)) != expired {
+						t.Fatalf("seed %d: Front %v, want %v, expired %v", seed, *front, want, expired)
 					}
-					if got != want || o != wantO {
-						t.Fatalf("seed %d: Pop %v %v, want %v %v", seed, got, o, want, wantO)
-					}
+					q.Drop()
 				}
 			}
-			if q.Len() != len(n.entries) || q.Bytes() != n.bytes() {
-				t.Fatalf("seed %d: %d items %d bytes, want %d, %d", seed, q.Len(), q.Bytes(), len(n.entries), n.bytes())
+			if q.Len() != len(n.entries) || q.bytes != n.bytes() {
+				t.Fatalf("seed %d: %d items %d bytes, want %d, %d", seed, q.Len(), q.bytes, len(n.entries), n.bytes())
 			}
 			if front := q.Front(); front != nil && *front != n.entries[0] {
 				t.Fatalf("seed %d: Front %v, want %v", seed, front, n.entries[0])
@@ -202,8 +200,8 @@ func TestQueuePolicies(t *testing.T) {
 				}
 			}
 			var left []int
-			for e, _, ok := q.Pop(0); ok; e, _, ok = q.Pop(0) {
-				left = append(left, e.Item)
+			for ; q.Len() > 0; q.Drop() {
+				left = append(left, q.Front().Item)
 			}
 			if !slices.Equal(left, tt.left) {
 				t.Errorf("left %v, want %v", left, tt.left)
@@ -219,7 +217,7 @@ func TestQueueGivesMemoryBack(t *testing.T) {
 		q.Push(entry{Key: uint64(i + 1)}, CoalesceLatest, nil)
 	}
 	for range 10_000 {
-		q.Pop(0)
+		q.Drop()
 	}
 	if q.ring.buf != nil || q.index != nil {
 		t.Errorf("%d slots, index %v", len(q.ring.buf), q.index != nil)
@@ -236,7 +234,7 @@ func TestQueueAllocatesNothing(t *testing.T) {
 				q.Push(Entry[any]{Item: item, Size: 10, Key: 1}, p, scratch[:0])
 			}
 			for q.Len() > 0 {
-				q.Pop(1)
+				q.Drop()
 			}
 		})
 		if allocs != 0 {
@@ -253,7 +251,7 @@ func BenchmarkQueue(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				q.Push(Entry[any]{Item: "x", Size: 10, Key: 1}, p, scratch[:0])
-				q.Pop(1)
+				q.Drop()
 			}
 		})
 	}
