@@ -59,17 +59,13 @@ func TestGrammarBytes(t *testing.T) {
 	}
 }
 
-func TestTopicRoundTrip(t *testing.T) {
+func TestKindOfATopic(t *testing.T) {
 	for _, c := range []struct{ tenant, room, kind string }{
 		{"acme", "chat", "chat"}, {"acme", "chat:lobby", "chat"}, {"a.b-c", "chat:a:b", "chat"}, {"x", "y::", "y"},
 	} {
 		topic, err := NewTopic(c.tenant, c.room)
 		if err != nil {
 			t.Fatal(err)
-		}
-		back, err := ParseTopic(topic.String())
-		if err != nil || back != topic {
-			t.Errorf("%v came back as %v, %v", topic, back, err)
 		}
 		if topic.Kind() != c.kind {
 			t.Errorf("kind of %v: %q", topic, topic.Kind())
@@ -78,16 +74,12 @@ func TestTopicRoundTrip(t *testing.T) {
 }
 
 func TestTopicRefuses(t *testing.T) {
-	for _, s := range []string{"", ":", "acme", "acme:", ":chat", "..:chat", "acme:chat:", "ac me:chat", "acme:.."} {
-		if topic, err := ParseTopic(s); err == nil {
-			t.Errorf("%q became %v", s, topic)
+	for _, c := range [][2]string{
+		{"", ""}, {"acme", ""}, {"", "chat"}, {"..", "chat"}, {"acme", "chat:"}, {"ac me", "chat"}, {"acme", ".."}, {"a:b", "chat"}, {"a", "b c"},
+	} {
+		if topic, err := NewTopic(c[0], c[1]); err == nil {
+			t.Errorf("%q became %v", c, topic)
 		}
-	}
-	if _, err := NewTopic("a:b", "chat"); err == nil {
-		t.Error("a tenant with ':' passes")
-	}
-	if _, err := NewTopic("a", "b c"); err == nil {
-		t.Error("a room with a space passes")
 	}
 }
 
@@ -112,9 +104,6 @@ func TestTopicIsInjective(t *testing.T) {
 				t.Fatalf("%v and %v are both %q", topic, other, topic)
 			}
 			seen[topic.String()] = topic
-			if back, err := ParseTopic(topic.String()); err != nil || back != topic {
-				t.Fatalf("%v came back as %v, %v", topic, back, err)
-			}
 		}
 	}
 	if len(seen) < 100 {

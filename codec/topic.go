@@ -6,7 +6,7 @@ import (
 )
 
 // Topic names one room of one tenant. It is valid by construction when it comes
-// from NewTopic or ParseTopic. A client never sees the tenant in a frame, so
+// from NewTopic. A client never sees the tenant in a frame, so
 // events decoded by a client have a topic without one.
 type Topic struct{ Tenant, Room string }
 
@@ -19,15 +19,6 @@ func NewTopic(tenant, room string) (Topic, error) {
 		return Topic{}, errors.New("codec: room outside the grammar")
 	}
 	return Topic{tenant, room}, nil
-}
-
-// ParseTopic is the inverse of String.
-func ParseTopic(s string) (Topic, error) {
-	tenant, room, ok := strings.Cut(s, ":")
-	if !ok {
-		return Topic{}, errors.New("codec: topic without a tenant")
-	}
-	return NewTopic(tenant, room)
 }
 
 // String is injective: a tenant has no ':', so the first one ends it.
