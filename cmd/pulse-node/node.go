@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/yaza-dev/pulse/engine"
@@ -36,6 +38,9 @@ type node struct {
 // runNode runs n until ctx ends, then drains it. It prints where n listens once
 // n is ready.
 func (p *program) runNode(ctx context.Context, n node) error {
+	// Who reads what a node says may end before it, as a log's collector does that is
+	// started anew. A line lost is no reason to cut its clients off.
+	signal.Ignore(syscall.SIGPIPE)
 	public, err := net.Listen("tcp", n.listen)
 	if err != nil {
 		return failure{err}
@@ -75,7 +80,10 @@ func (p *program) runNode(ctx context.Context, n node) error {
 	for i, listener := range [2]net.Listener{e.Listener(public), internal} {
 		go func() { ended <- serveOn(servers[i], listener) }()
 	}
-	fmt.Fprintf(p.stdout, "listening public=%s://%s internal=http://%s\n", scheme, reachable(public), reachable(internal))
+	says := fmt.Sprintf("listening public=%s://%s internal=http://%s", scheme, reachable(public), reachable(internal))
+	if _, err := fmt.Fprintln(p.stdout, says); err != nil {
+		n.engine.Logger.Warn(says, "err", err)
+	}
 	if n.ready != nil {
 		n.ready()
 	}

@@ -28,13 +28,14 @@ to standard error.`,
 	}
 	load := p.sources(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		// From before the first reading to the end of the process: a signal that comes
+		// early or late ends nothing.
+		reloads := make(chan os.Signal, 1)
+		signal.Notify(reloads, syscall.SIGHUP)
 		c, err := load()
 		if err != nil {
 			return err
 		}
-		// To the end of the process: a signal that comes late ends nothing.
-		reloads := make(chan os.Signal, 1)
-		signal.Notify(reloads, syscall.SIGHUP)
 		level := new(slog.LevelVar)
 		log := newLogger(p.stderr, c.Log, level)
 		certificate, err := loadCertificate(c.TLS, log)
