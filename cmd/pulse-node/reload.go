@@ -44,6 +44,9 @@ func (r *reloader) try(e *engine.Engine) error {
 		return err
 	}
 	next := r.config.Adopt(read)
+	if verifies(r.config) && !verifies(next) { // such as a file that is being written
+		return config.Faults{{Key: "auth.jwt.keys", Source: "self-check", Problem: "with none every client would be refused: a node that runs keeps those that it has"}}
+	}
 	var files *pair
 	switch {
 	case (next.TLS.CertFile == "") != (r.certificate == nil):
@@ -102,12 +105,17 @@ func (r *reloader) stays(setting string) {
 
 // warn tells of what is no fault, and hardly meant.
 func (r *reloader) warn() {
-	if jwt := r.config.Auth.JWT; len(jwt.Keys) == 0 && jwt.JWKS.URL == "" {
+	if !verifies(r.config) {
 		r.log.Warn("no key verifies tokens: every client will be refused", "setting", "auth.jwt.keys")
 	}
 	for _, f := range r.config.Idle() {
 		r.log.Warn("setting changes nothing", "setting", f.Key, "why", f.Problem)
 	}
+}
+
+// verifies tells whether c has what takes any token.
+func verifies(c *config.Config) bool {
+	return len(c.Auth.JWT.Keys) > 0 || c.Auth.JWT.JWKS.URL != ""
 }
 
 func (r *reloader) close() { r.jwt.Close() }

@@ -199,6 +199,8 @@ func TestReloadOfABadFileChangesNothing(t *testing.T) {
 	for rule, bad := range map[string]string{
 		"a typo":               base + "lisen: x\n",
 		"no YAML":              base + "\t{",
+		"nothing yet":          "",
+		"cut before its keys":  base[:strings.Index(base, "auth:")],
 		"a key that is short":  strings.Replace(base, secret, "short", 1),
 		"a certificate gone":   strings.Replace(base, cert, "/no/such.pem", 1),
 		"a certificate's twin": strings.Replace(base, cert, key, 1),
