@@ -430,77 +430,81 @@ func TestWhatWaitsForAnAuthorizerIsBounded(t *testing.T) {
 		"bytes":                {true, 40, 30 << 10, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			free := make(chan struct{})
-			var asked atomic.Int32
-			e := start(t, func(c *Config) {
-				c.Kinds = []room.Kind{{Name: "chat", Publish: room.Grant, MailboxItems: 1024}}
-				c.Authorizer = judge(func(context.Context, auth.Access) (auth.Decision, error) {
-					<-free
-					asked.Add(1)
-					return auth.AllowedOnce, nil
+			synctest.Test(t, func(t *testing.T) {
+				free := make(chan struct{})
+				var asked atomic.Int32
+				e := start(t, func(c *Config) {
+					c.Kinds = []room.Kind{{Name: "chat", Publish: room.Grant, MailboxItems: 1024}}
+					c.Authorizer = judge(func(context.Context, auth.Access) (auth.Decision, error) {
+						<-free
+						asked.Add(1)
+						return auth.AllowedOnce, nil
+					})
 				})
-			})
-			c := join(t, e, "acme/a")
-			sent := make(chan struct{})
-			go func() {
-				defer close(sent)
-				for i := range tt.requests {
-					id := ""
-					if tt.id {
-						id = fmt.Sprintf(`"id":%d,`, i+1)
+				c := join(t, e, "acme/a")
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for i := range tt.requests {
+						id := ""
+						if tt.id {
+							id = fmt.Sprintf(`"id":%d,`, i+1)
+						}
+						c.send(fmt.Sprintf(`{"t":"publish",%s"room":"chat:%d","event":"message","data":%q}`, id, i, strings.Repeat("x", tt.size)))
 					}
-					c.send(fmt.Sprintf(`{"t":"publish",%s"room":"chat:%d","event":"message","data":%q}`, id, i, strings.Repeat("x", tt.size)))
+					c.send(`{"t":"leave","id":1000,"room":"none:1"}`)
+				}()
+				var refused frame
+				for f := c.next(); whole(f["id"]) != 1000; f = c.next() {
+					if refused = f; f["code"] != "rate_limited" && f.at("err.code") != "rate_limited" {
+						t.Fatal(f)
+					}
 				}
-				c.send(`{"t":"leave","id":1000,"room":"none:1"}`)
-			}()
-			var refused frame
-			for f := c.next(); whole(f["id"]) != 1000; f = c.next() {
-				if refused = f; f["code"] != "rate_limited" && f.at("err.code") != "rate_limited" {
-					t.Fatal(f)
+				if <-sent; refused == nil {
+					t.Error("nothing was refused")
 				}
-			}
-			if <-sent; refused == nil {
-				t.Error("nothing was refused")
-			}
-			close(free)
-			settled(t, "all that waited is asked about", func() bool { return asked.Load() >= tt.most })
-			c.id = 2000
-			if r, _ := c.ask(`{"t":"join","room":"chat:0"}`); r["ok"] == nil || asked.Load() != tt.most+1 {
-				t.Errorf("%d were asked about, want %d; then %v", asked.Load(), tt.most+1, r)
-			}
+				close(free)
+				settled(t, "all that waited is asked about", func() bool { return asked.Load() >= tt.most })
+				c.id = 2000
+				if r, _ := c.ask(`{"t":"join","room":"chat:0"}`); r["ok"] == nil || asked.Load() != tt.most+1 {
+					t.Errorf("%d were asked about, want %d; then %v", asked.Load(), tt.most+1, r)
+				}
+			})
 		})
 	}
 }
 
 // A room that is joined while new credentials are looked at is asked about for those.
 func TestAJoinWaitsForARefreshUnderWay(t *testing.T) {
-	under, free := make(chan struct{}), make(chan struct{})
-	e := start(t, func(c *Config) {
-		c.Authorizer = judge(func(_ context.Context, a auth.Access) (auth.Decision, error) {
-			older := a.Identity.Grants.Allows(auth.Command, a.Room)
-			if a.Room == "chat:1" && !older {
-				close(under)
-				<-free
-			}
-			if a.Room == "chat:2" && !older {
-				return auth.Denied, nil
-			}
-			return auth.Allowed, nil
+	synctest.Test(t, func(t *testing.T) {
+		under, free := make(chan struct{}), make(chan struct{})
+		e := start(t, func(c *Config) {
+			c.Authorizer = judge(func(_ context.Context, a auth.Access) (auth.Decision, error) {
+				older := a.Identity.Grants.Allows(auth.Command, a.Room)
+				if a.Room == "chat:1" && !older {
+					close(under)
+					<-free
+				}
+				if a.Room == "chat:2" && !older {
+					return auth.Denied, nil
+				}
+				return auth.Allowed, nil
+			})
 		})
-	})
-	c := join(t, e, "acme/a", "chat:1")
-	c.send(`{"t":"token","id":1000,"token":"acme/a/[{\"rooms\":\"*\",\"allow\":[\"join\"]}]"}`)
-	<-under
-	c.send(`{"t":"join","id":1001,"room":"chat:2"}`)
-	for range 50 {
-		if r, before := c.ask(`{"t":"history","room":"chat:3"}`); r["ok"] == nil || len(before) > 0 {
-			t.Errorf("another request: %v, before it %v", r, before)
+		c := join(t, e, "acme/a", "chat:1")
+		c.send(`{"t":"token","id":1000,"token":"acme/a/[{\"rooms\":\"*\",\"allow\":[\"join\"]}]"}`)
+		<-under
+		c.send(`{"t":"join","id":1001,"room":"chat:2"}`)
+		for range 50 {
+			if r, before := c.ask(`{"t":"history","room":"chat:3"}`); r["ok"] == nil || len(before) > 0 {
+				t.Errorf("another request: %v, before it %v", r, before)
+			}
 		}
-	}
-	close(free)
-	if first, second := c.until("reply"), c.until("reply"); whole(first["id"]) != 1000 || first["ok"] == nil || second.at("err.code") != "forbidden" {
-		t.Errorf("%v, %v", first, second)
-	}
+		close(free)
+		if first, second := c.until("reply"), c.until("reply"); whole(first["id"]) != 1000 || first["ok"] == nil || second.at("err.code") != "forbidden" {
+			t.Errorf("%v, %v", first, second)
+		}
+	})
 }
 
 // A hello that names more rooms than a session may be in has no more questions asked.

@@ -264,37 +264,39 @@ func TestB129_RequestsUnderWayWhileTheirTenantStops(t *testing.T) {
 // B133, tqwewe/kameo#84: a mailbox of one place, full before its actor had
 // started, which sends to itself: a deadlock.
 func TestB133_SmallestMailboxIsFullBeforeTheRoomHasStarted(t *testing.T) {
-	var e *Engine
-	making, release := make(chan struct{}), make(chan struct{})
-	k := kind("tiny", func() room.Handler {
-		close(making)
-		<-release
-		_, _ = e.TryPublish(Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: "itself"})
-		return &puppet{}
-	})
-	k.MailboxItems = 1
-	e = start(t, func(c *Config) { c.Kinds = []room.Kind{k} })
-	if o, err := e.TryPublish(Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: 0}); o != backpressure.Accepted || err != nil {
-		t.Fatalf("the first: %v, %v", o, err)
-	}
-	<-making
-	results := make(chan error, 100)
-	for i := range 100 {
-		go func() {
-			_, err := e.Publish(context.Background(), Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: i})
-			results <- err
-		}()
-	}
-	for range 100 {
-		var refusal *codec.Error
-		if err := <-results; !errors.As(err, &refusal) || refusal.Code != codec.CodeBackpressured {
-			t.Errorf("to a full mailbox: %v", err)
+	synctest.Test(t, func(t *testing.T) { // in which the handler is not given up
+		var e *Engine
+		making, release := make(chan struct{}), make(chan struct{})
+		k := kind("tiny", func() room.Handler {
+			close(making)
+			<-release
+			_, _ = e.TryPublish(Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: "itself"})
+			return &puppet{}
+		})
+		k.MailboxItems = 1
+		e = start(t, func(c *Config) { c.Kinds = []room.Kind{k} })
+		if o, err := e.TryPublish(Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: 0}); o != backpressure.Accepted || err != nil {
+			t.Fatalf("the first: %v, %v", o, err)
 		}
-	}
-	close(release)
-	settled(t, "it takes more", func() bool {
-		_, err := e.Publish(t.Context(), Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: 1})
-		return err == nil
+		<-making
+		results := make(chan error, 100)
+		for i := range 100 {
+			go func() {
+				_, err := e.Publish(context.Background(), Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: i})
+				results <- err
+			}()
+		}
+		for range 100 {
+			var refusal *codec.Error
+			if err := <-results; !errors.As(err, &refusal) || refusal.Code != codec.CodeBackpressured {
+				t.Errorf("to a full mailbox: %v", err)
+			}
+		}
+		close(release)
+		settled(t, "it takes more", func() bool {
+			_, err := e.Publish(t.Context(), Event{Tenant: "acme", Room: "tiny:1", Name: "message", Data: 1})
+			return err == nil
+		})
 	})
 }
 

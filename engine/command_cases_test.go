@@ -239,34 +239,36 @@ func TestB134_TimersAndTicksOfOthersGoOnBesideAStuckHandler(t *testing.T) {
 // B133, tqwewe/kameo#84: a mailbox of one place, full before its actor has
 // started. Commands: they are answered, the first by the handler.
 func TestB133_CommandsFillATinyMailboxBeforeItsHandlerIsThere(t *testing.T) {
-	making, release := make(chan struct{}), make(chan struct{})
-	k := kind("tiny", func() room.Handler {
-		close(making)
-		<-release
-		return &servant{command: echo}
-	})
-	k.MailboxItems = 1
-	e := start(t, func(c *Config) { c.Kinds = []room.Kind{k} })
-	first := join(t, e, "acme/a")
-	first.request(`{"t":"command","room":"tiny:1","name":"x","data":"first"}`)
-	<-making
-	var full atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 20 {
-		c := join(t, e, fmt.Sprint("acme/", i))
-		wg.Go(func() {
-			for range 5 {
-				if r, _ := c.ask(`{"t":"command","room":"tiny:1","name":"x"}`); r.at("err.code") == "backpressured" && r.at("err.scope") == "room" {
-					full.Add(1)
-				}
-			}
+	synctest.Test(t, func(t *testing.T) { // in which the handler is not given up
+		making, release := make(chan struct{}), make(chan struct{})
+		k := kind("tiny", func() room.Handler {
+			close(making)
+			<-release
+			return &servant{command: echo}
 		})
-	}
-	wg.Wait()
-	close(release)
-	if r := first.replies(1)[1]; r.at("ok.data") != "first" || full.Load() != 100 {
-		t.Errorf("the first: %v; %d of 100 were told that it is full", r, full.Load())
-	}
+		k.MailboxItems = 1
+		e := start(t, func(c *Config) { c.Kinds = []room.Kind{k} })
+		first := join(t, e, "acme/a")
+		first.request(`{"t":"command","room":"tiny:1","name":"x","data":"first"}`)
+		<-making
+		var full atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 20 {
+			c := join(t, e, fmt.Sprint("acme/", i))
+			wg.Go(func() {
+				for range 5 {
+					if r, _ := c.ask(`{"t":"command","room":"tiny:1","name":"x"}`); r.at("err.code") == "backpressured" && r.at("err.scope") == "room" {
+						full.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		close(release)
+		if r := first.replies(1)[1]; r.at("ok.data") != "first" || full.Load() != 100 {
+			t.Errorf("the first: %v; %d of 100 were told that it is full", r, full.Load())
+		}
+	})
 }
 
 // B129, tqwewe/kameo#351: a parent that stops waits for a child that waits for it.

@@ -190,54 +190,56 @@ func (c *client) nextWithin(d time.Duration) frame {
 func TestCommandsEndWithTheirSession(t *testing.T) {
 	for _, how := range []string{"cut", "closed"} {
 		t.Run(how, func(t *testing.T) {
-			in, release := make(chan struct{}), make(chan struct{})
-			started := atomic.Int64{}
-			contexts := make(chan context.Context, 8)
-			e := start(t, func(c *Config) {
-				c.Kinds = []room.Kind{serving("desk", func(ctx *room.Context, c *room.Command) (any, error) {
-					started.Add(1)
-					switch c.Name {
-					case "later":
-						c.Later()
-						contexts <- c.Context()
-					case "slow":
-						close(in)
-						<-release
-					}
-					return nil, nil
-				})}
+			synctest.Test(t, func(t *testing.T) { // in which the handler is not given up
+				in, release := make(chan struct{}), make(chan struct{})
+				started := atomic.Int64{}
+				contexts := make(chan context.Context, 8)
+				e := start(t, func(c *Config) {
+					c.Kinds = []room.Kind{serving("desk", func(ctx *room.Context, c *room.Command) (any, error) {
+						started.Add(1)
+						switch c.Name {
+						case "later":
+							c.Later()
+							contexts <- c.Context()
+						case "slow":
+							close(in)
+							<-release
+						}
+						return nil, nil
+					})}
+				})
+				c := join(t, e, "acme/a")
+				other := join(t, e, "acme/b", "desk:1")
+				c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000}`)
+				c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000,"dedup_key":"k"}`)
+				plain, keyed := <-contexts, <-contexts
+				c.request(`{"t":"command","room":"desk:1","name":"slow"}`)
+				<-in
+				for range 5 {
+					c.request(`{"t":"command","room":"desk:1","name":"never"}`)
+				}
+				c.request(`{"t":"ping"}`)
+				c.until("pong") // so all of them are with the room
+				if how == "cut" {
+					c.conn.Cut()
+				} else {
+					c.conn.Close(1000)
+				}
+				<-c.conn.Done()
+				bounded(t, 10*time.Second, "the command's context", func() { <-plain.Done() })
+				// What is left: the tenant, the room and the other session.
+				settled(t, "the session's actor has ended", func() bool { return e.system.Live() == 3 })
+				close(release)
+				if r, _ := other.ask(`{"t":"publish","room":"desk:1","event":"message","data":1}`); r["ok"] == nil {
+					t.Errorf("%v", r)
+				}
+				if n := started.Load(); n != 3 {
+					t.Errorf("%d commands were begun, want 3", n)
+				}
+				if keyed.Err() != nil {
+					t.Error("one with a dedup key, whose result somebody may come for, has ended too")
+				}
 			})
-			c := join(t, e, "acme/a")
-			other := join(t, e, "acme/b", "desk:1")
-			c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000}`)
-			c.request(`{"t":"command","room":"desk:1","name":"later","deadline_ms":3600000,"dedup_key":"k"}`)
-			plain, keyed := <-contexts, <-contexts
-			c.request(`{"t":"command","room":"desk:1","name":"slow"}`)
-			<-in
-			for range 5 {
-				c.request(`{"t":"command","room":"desk:1","name":"never"}`)
-			}
-			c.request(`{"t":"ping"}`)
-			c.until("pong") // so all of them are with the room
-			if how == "cut" {
-				c.conn.Cut()
-			} else {
-				c.conn.Close(1000)
-			}
-			<-c.conn.Done()
-			bounded(t, 10*time.Second, "the command's context", func() { <-plain.Done() })
-			// What is left: the tenant, the room and the other session.
-			settled(t, "the session's actor has ended", func() bool { return e.system.Live() == 3 })
-			close(release)
-			if r, _ := other.ask(`{"t":"publish","room":"desk:1","event":"message","data":1}`); r["ok"] == nil {
-				t.Errorf("%v", r)
-			}
-			if n := started.Load(); n != 3 {
-				t.Errorf("%d commands were begun, want 3", n)
-			}
-			if keyed.Err() != nil {
-				t.Error("one with a dedup key, whose result somebody may come for, has ended too")
-			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func start(t *testing.T, change func(*Config)) *Engine {
 	before := goleak.IgnoreCurrent()
 	cfg := Config{Kinds: []room.Kind{openKind}, Authenticator: asTold{}, TenantDefaults: TenantLimits{SessionRate: noRate}}
 	cfg.Limits.WriteTimeout = 2 * time.Second
+	cfg.Limits.Workers = max(2, runtime.GOMAXPROCS(0)) // a handler that waits for the test holds one
 	cfg.Limits.AcceptRate, cfg.Limits.AcceptRatePerAddress = -1, -1
 	if testing.Verbose() {
 		cfg.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))

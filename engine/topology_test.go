@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yaza-dev/pulse/actors/room"
@@ -32,47 +32,50 @@ func TestNothingDeadlocksOnRandomTopologies(t *testing.T) {
 func TestMoreRequestsBeforeTheWelcomeThanASessionCanOwe(t *testing.T) {
 	for _, end := range []string{"answered", "cut", "disconnected"} {
 		t.Run(end, func(t *testing.T) {
-			release := make(chan struct{})
-			e := start(t, func(c *Config) {
-				c.Kinds = []room.Kind{kind("chat", func() room.Handler { <-release; return &puppet{} })}
-			})
-			c := dial(t, e, codec.JSON, memory.Options{})
-			c.send(`{"t":"hello","token":"acme/a","rooms":[{"room":"chat:1"}]}`)
-			sent := make(chan struct{})
-			go func() {
-				defer close(sent)
-				for range 1000 {
-					c.id++
-					if c.conn.Send([]byte(fmt.Sprintf(`{"t":"publish","id":%d,"room":"chat:1","event":"typing","data":1}`, c.id))) != nil {
-						return
+			synctest.Test(t, func(t *testing.T) { // in which the handler is not given up
+				release := make(chan struct{})
+				e := start(t, func(c *Config) {
+					c.Kinds = []room.Kind{kind("chat", func() room.Handler { <-release; return &puppet{} })}
+				})
+				c := dial(t, e, codec.JSON, memory.Options{})
+				c.send(`{"t":"hello","token":"acme/a","rooms":[{"room":"chat:1"}]}`)
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for range 1000 {
+						c.id++
+						if c.conn.Send([]byte(fmt.Sprintf(`{"t":"publish","id":%d,"room":"chat:1","event":"typing","data":1}`, c.id))) != nil {
+							return
+						}
+					}
+				}()
+				synctest.Wait()
+				if e.Health().Sessions == 0 || e.queue.Used() < 4<<10 {
+					t.Fatal("its queues are not full")
+				}
+				switch end {
+				case "answered":
+					close(release)
+					if f := c.next(); f.t() != "welcome" {
+						t.Errorf("first came %v", f)
+					}
+					c.replies(1000)
+					<-sent
+					return
+				case "cut":
+					c.conn.Cut()
+				case "disconnected":
+					if n, err := e.Disconnect(t.Context(), "acme", ""); n != 1 || err != nil {
+						t.Errorf("disconnect: %d, %v", n, err)
+					}
+					if code := c.closed(); code != 1000 {
+						t.Errorf("closed with %d", code)
 					}
 				}
-			}()
-			for e.Health().Sessions == 0 || e.queue.Used() < 4<<10 {
-				runtime.Gosched() // until its queues are full
-			}
-			switch end {
-			case "answered":
-				close(release)
-				if f := c.next(); f.t() != "welcome" {
-					t.Errorf("first came %v", f)
-				}
-				c.replies(1000)
+				<-c.conn.Done()
 				<-sent
-				return
-			case "cut":
-				c.conn.Cut()
-			case "disconnected":
-				if n, err := e.Disconnect(t.Context(), "acme", ""); n != 1 || err != nil {
-					t.Errorf("disconnect: %d, %v", n, err)
-				}
-				if code := c.closed(); code != 1000 {
-					t.Errorf("closed with %d", code)
-				}
-			}
-			<-c.conn.Done()
-			<-sent
-			close(release)
+				close(release)
+			})
 		})
 	}
 }
