@@ -78,10 +78,7 @@ func (g *guard) restarting() {
 func (g *guard) protect(callback string, f func()) {
 	defer func() {
 		if r := recover(); r != nil {
-			g.c.system.report(Failure{
-				Kind: g.c.kind.Name, Ref: &g.c.ref,
-				Callback: callback, Panic: mailbox.NewPanic(r, g),
-			})
+			g.c.system.report(Failure{Kind: g.c.kind.Name, Callback: callback, Panic: mailbox.NewPanic(r, g)})
 		}
 	}()
 	f()

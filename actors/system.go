@@ -25,7 +25,6 @@ type Config struct {
 // Failure is one panic in an actor's code.
 type Failure struct {
 	Kind  string // of the actor
-	Ref   *Ref
 	Panic *mailbox.Panic
 
 	// Callback is empty for a failure of the actor, about which was decided
@@ -34,8 +33,7 @@ type Failure struct {
 	// no other consequence.
 	Callback  string
 	Directive supervision.Directive
-	Delay     time.Duration // before a restart
-	GaveUp    bool          // stopped because the rule's limit was reached
+	GaveUp    bool // stopped because the rule's limit was reached
 }
 
 // System holds the actors of one engine.
@@ -187,8 +185,7 @@ func (s *System) failuresOf(c *Context) *supervision.Backoff {
 func (s *System) decided(d supervision.Decision) {
 	g := d.Child.(*guard)
 	s.report(Failure{
-		Kind: g.c.kind.Name, Ref: &g.c.ref, Panic: d.Reason.(*mailbox.Panic),
-		Directive: d.Directive, Delay: d.Delay, GaveUp: d.GaveUp,
+		Kind: g.c.kind.Name, Panic: d.Reason.(*mailbox.Panic), Directive: d.Directive, GaveUp: d.GaveUp,
 	})
 }
 

@@ -38,6 +38,3 @@ func (t *table) remove(c *Context) {
 	t.actors[number] = nil
 	t.free = append(t.free, number)
 }
-
-// size is how many actors there are.
-func (t *table) size() int { return len(t.actors) - len(t.free) }

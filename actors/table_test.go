@@ -7,6 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
+// size is how many actors there are.
+func (t *table) size() int { return len(t.actors) - len(t.free) }
+
 // The table against a map, over random spawns and ends.
 func TestTableModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -214,7 +214,7 @@ func (e *Engine) newTenant(name string) *node {
 		Name:   name,
 		Limits: limits.ofTenant(),
 		Pool:   e.pool, Wheel: e.wheel, Queue: e.queue, Replay: e.replay,
-		NewRoom: func(_ *tenant.Tenant, topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
+		NewRoom: func(topic codec.Topic, kind *message.Policy, ended func()) tenant.Room {
 			return room.New(room.Config{
 				Env: n.rooms, Topic: topic, Policy: kind, Kind: kind.Kind.(*room.Kind), Ended: ended,
 			})

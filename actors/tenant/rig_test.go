@@ -112,7 +112,7 @@ type straw struct {
 	context *actors.Context
 }
 
-func (w *world) newRoom(_ *Tenant, topic codec.Topic, _ *message.Policy, ended func()) Room {
+func (w *world) newRoom(topic codec.Topic, _ *message.Policy, ended func()) Room {
 	s := w.straw("room " + topic.Room)
 	s.over = ended
 	w.mu.Lock()

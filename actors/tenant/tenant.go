@@ -51,7 +51,7 @@ type Config struct {
 
 	// NewRoom makes a room; it must not block. ended is for the room to call when
 	// its mailbox is closed.
-	NewRoom func(t *Tenant, topic codec.Topic, kind *message.Policy, ended func()) Room
+	NewRoom func(topic codec.Topic, kind *message.Policy, ended func()) Room
 	// RoomKind and SessionKind are how the children are supervised.
 	RoomKind, SessionKind *actors.Kind
 	// Timing is told how long the tenant's messages wait; nil: nobody asks.
@@ -118,12 +118,7 @@ func New(cfg Config) *Tenant {
 	}, nil)
 	t.signal.Init(t)
 	t.timer.Init(func() { t.mb.Raise(&t.signal, lingered) })
-	t.directory = directory{
-		tenant: t.mb, name: cfg.Name, rooms: make(map[string]*entry),
-		make: func(topic codec.Topic, kind *message.Policy, ended func()) Room {
-			return cfg.NewRoom(t, topic, kind, ended)
-		},
-	}
+	t.directory = directory{tenant: t.mb, name: cfg.Name, rooms: make(map[string]*entry), make: cfg.NewRoom}
 	t.Limit(cfg.Limits)
 	return t
 }
