@@ -21,12 +21,14 @@ type chaos struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	panics  map[string]int  // by callback
+	row     int             // panics since something asked was served
 	skipped map[uint64]bool // offsets whose Apply has panicked
 	happens map[uint64]int  // offset to value, as published
 }
 
 // strike panics in one of ten calls; in one of a hundred of Apply, which is called
-// again for what the last instance had.
+// again for what the last instance had. It does so no more often in a row than a room
+// survives.
 func (c *chaos) strike(in string, offset uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,9 +36,14 @@ func (c *chaos) strike(in string, offset uint64) {
 	if in == "apply" {
 		odds = 100
 	}
-	if c.random.IntN(odds) > 0 {
+	if c.random.IntN(odds) > 0 || c.row == 8 {
+		switch in {
+		case "publish", "join", "command", "tick", "timer", "then":
+			c.row = 0
+		}
 		return
 	}
+	c.row++
 	c.panics[in]++
 	if in == "apply" {
 		c.skipped[offset] = true
