@@ -105,7 +105,7 @@ func (b *Broker) Publish(name codec.Topic, r bridge.Retention, batch []bridge.Pu
 	if mine {
 		// After done, which need not wait for what others leave in the outbox
 		// meanwhile, and even if done panics: nobody else would come.
-		defer t.deliver(p.topic, d)
+		defer p.topic.outbox.deliver(&t.mu, d, p.topic.gap)
 	}
 	done(results)
 }
@@ -157,7 +157,7 @@ func (b *Broker) Subscribe(name codec.Topic, s bridge.Sink) {
 	t.mu.Unlock()
 	switch {
 	case mine:
-		t.deliver(tp, d)
+		tp.outbox.deliver(&t.mu, d, tp.gap)
 	case !taken:
 		s.Subscribed(codec.Position{}, errManyWaiting)
 	}

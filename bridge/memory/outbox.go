@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"sync"
+
 	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 	"github.com/yaza-dev/pulse/codec"
@@ -29,7 +31,7 @@ const (
 )
 
 // hand makes the calls. No lock is held.
-func (d *delivery) hand() {
+func (d delivery) hand() {
 	for _, s := range d.sinks {
 		switch d.kind {
 		case arrived:
@@ -42,40 +44,73 @@ func (d *delivery) hand() {
 	}
 }
 
-// outbox keeps a topic's deliveries in order while no lock is held: at most one
-// goroutine hands out at a time. It is pure.
-type outbox struct {
-	busy    bool // a goroutine is handing out and will come for more
-	lost    bool // arrivals did not fit: a Gap is owed once the rest is out
-	waiting backpressure.Ring[delivery]
-	events  int // in waiting
+func (d delivery) weight() int { return len(d.batch.Events) }
+
+func (delivery) bounds() (calls, weight int) { return maxDeliveries, maxDeliveryEvents }
+
+// call is one that a topic owes to somebody.
+type call interface {
+	hand() // makes it; no lock is held
+	weight() int
+	bounds() (calls, weight int) // of what waits in one outbox
 }
 
-// offer takes d on. With mine the caller hands it out itself, after unlocking,
-// and then whatever next gives. Not taken: there is no room for it.
-func (o *outbox) offer(d delivery) (mine, taken bool) {
+// outbox keeps a topic's calls in order while no lock is held: at most one goroutine
+// hands out at a time. It is pure, but for deliver.
+type outbox[C call] struct {
+	busy    bool // a goroutine is handing out and will come for more
+	lost    bool // a call did not fit: another that makes up for it is owed once the rest is out
+	waiting backpressure.Ring[C]
+	weight  int // of waiting
+}
+
+// offer takes c on. With mine the caller hands it out itself, by deliver, after
+// unlocking. Not taken: there is no place for it.
+func (o *outbox[C]) offer(c C) (mine, taken bool) {
 	if !o.busy {
 		o.busy = true
 		return true, true
 	}
-	if o.waiting.Len() >= maxDeliveries || o.events+len(d.batch.Events) > maxDeliveryEvents {
+	calls, weight := c.bounds()
+	if o.waiting.Len() >= calls || o.weight+c.weight() > weight {
 		return false, false
 	}
-	o.events += len(d.batch.Events)
-	o.waiting.Push(d)
+	o.weight += c.weight()
+	o.waiting.Push(c)
 	return false, true
 }
 
 // next is what to hand out now; with none the caller is done handing out.
-func (o *outbox) next(sinks []bridge.Sink, head codec.Position) (delivery, bool) {
-	if d, ok := o.waiting.Pop(); ok {
-		o.events -= len(d.batch.Events)
-		return d, true
+func (o *outbox[C]) next(makeUp func() C) (c C, ok bool) {
+	if c, ok = o.waiting.Pop(); ok {
+		o.weight -= c.weight()
+		return c, true
 	}
 	if o.lost {
 		o.lost = false
-		return delivery{sinks: sinks, kind: gap, head: head}, true
+		return makeUp(), true
 	}
-	o.busy = false
-	return delivery{}, false
+	o.busy, o.waiting = false, backpressure.Ring[C]{}
+	return c, false
+}
+
+// deliver hands out c and whatever waits behind it. The caller was told to by offer,
+// and does not hold mu, which guards the outbox.
+func (o *outbox[C]) deliver(mu *sync.Mutex, c C, makeUp func() C) {
+	idle := false
+	defer func() {
+		if !idle { // somebody panicked: let the next caller hand out the rest
+			mu.Lock()
+			o.busy = false
+			mu.Unlock()
+		}
+	}()
+	for !idle {
+		c.hand()
+		var more bool
+		mu.Lock()
+		c, more = o.next(makeUp)
+		mu.Unlock()
+		idle = !more
+	}
 }

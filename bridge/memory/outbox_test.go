@@ -9,7 +9,7 @@ import (
 
 // The bound holds again and again: what is handed out makes room.
 func TestOutboxBound(t *testing.T) {
-	var o outbox
+	var o outbox[delivery]
 	d := delivery{kind: arrived, batch: bridge.Batch{Events: make([]*codec.Event, 64)}}
 	for round := range 3 {
 		if mine, taken := o.offer(d); !mine || !taken {
@@ -30,7 +30,7 @@ func TestOutboxBound(t *testing.T) {
 			t.Errorf("round %d: %d deliveries of 64 events taken, want %d", round, n, maxDeliveryEvents/64)
 		}
 		for {
-			if _, ok := o.next(nil, codec.Position{}); !ok {
+			if _, ok := o.next(nil); !ok {
 				break
 			}
 			n--

@@ -38,13 +38,13 @@ func (p *Presence) Change(topic codec.Topic, generation uint64, u bridge.Presenc
 		h.generation = generation
 		if c, changed := h.change(u); changed {
 			call = presenceCall{watchers: h.watchers, change: &c}
-			mine = h.outbox.offer(call)
+			mine = h.offer(call)
 		}
 	}
 	mark := h.mark
 	p.exit(topic, h)
 	if mine {
-		defer h.deliver(call) // even if done panics: nobody else would come
+		defer h.outbox.deliver(&h.mu, call, h.anew) // even if done panics: nobody else would come
 	}
 	done(mark, nil)
 }
@@ -70,10 +70,10 @@ func (p *Presence) Watch(topic codec.Topic, w bridge.Watcher) {
 	}
 	h.watch(w)
 	call := presenceCall{watchers: []bridge.Watcher{w}}
-	mine := h.outbox.offer(call)
+	mine := h.offer(call)
 	p.exit(topic, h)
 	if mine {
-		h.deliver(call)
+		h.outbox.deliver(&h.mu, call, h.anew)
 	}
 }
 

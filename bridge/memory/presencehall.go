@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/yaza-dev/pulse/backpressure"
 	"github.com/yaza-dev/pulse/bridge"
 )
 
@@ -18,7 +17,7 @@ type hall struct {
 	generation uint64
 	members    roll
 	watchers   []bridge.Watcher // grows in place, is copied to shrink: calls hold on to what it was
-	outbox     presenceOutbox
+	outbox     outbox[presenceCall]
 }
 
 func newHall() *hall { return &hall{mark: bridge.Mark{Epoch: rand.Text()[:16]}} }
@@ -63,26 +62,15 @@ func (h *hall) unwatch(w bridge.Watcher) {
 	}
 }
 
-// deliver hands out c and whatever waits behind it. The caller was told to by
-// the outbox, and holds no lock.
-func (h *hall) deliver(c presenceCall) {
-	idle := false
-	defer func() {
-		if !idle { // a watcher panicked: let the next caller hand out the rest
-			h.mu.Lock()
-			h.outbox.busy = false
-			h.mu.Unlock()
-		}
-	}()
-	for !idle {
-		c.hand()
-		var more bool
-		h.mu.Lock()
-		c, more = h.outbox.next(h.watchers)
-		h.mu.Unlock()
-		idle = !more
-	}
+// offer has a call made, by the caller with mine.
+func (h *hall) offer(c presenceCall) (mine bool) {
+	mine, taken := h.outbox.offer(c)
+	h.outbox.lost = h.outbox.lost || !taken
+	return mine
 }
+
+// anew makes up for changes that did not fit the outbox.
+func (h *hall) anew() presenceCall { return presenceCall{watchers: h.watchers} }
 
 // maxPresenceCalls may wait in the outbox of one topic. Beyond, watchers get
 // Anew instead.
@@ -94,7 +82,7 @@ type presenceCall struct {
 	change   *bridge.PresenceChange
 }
 
-func (c *presenceCall) hand() {
+func (c presenceCall) hand() {
 	for _, w := range c.watchers {
 		if c.change == nil {
 			w.Anew()
@@ -104,37 +92,6 @@ func (c *presenceCall) hand() {
 	}
 }
 
-// presenceOutbox keeps calls in order while no lock is held: at most one
-// goroutine hands out at a time. It is pure.
-type presenceOutbox struct {
-	busy    bool // a goroutine is handing out and will come for more
-	lost    bool // a call did not fit: Anew is owed to all once the rest is out
-	waiting backpressure.Ring[presenceCall]
-}
+func (presenceCall) weight() int { return 0 }
 
-// offer takes a call on. True: the caller hands it out, after unlocking.
-func (o *presenceOutbox) offer(c presenceCall) (mine bool) {
-	switch {
-	case !o.busy:
-		o.busy = true
-		return true
-	case o.waiting.Len() < maxPresenceCalls:
-		o.waiting.Push(c)
-	default:
-		o.lost = true
-	}
-	return false
-}
-
-// next is what to hand out now; false: the caller is done.
-func (o *presenceOutbox) next(watchers []bridge.Watcher) (presenceCall, bool) {
-	if c, ok := o.waiting.Pop(); ok {
-		return c, true
-	}
-	if o.lost {
-		o.lost = false
-		return presenceCall{watchers: watchers}, true
-	}
-	o.busy, o.waiting = false, backpressure.Ring[presenceCall]{}
-	return presenceCall{}, false
-}
+func (presenceCall) bounds() (calls, weight int) { return maxPresenceCalls, 0 }

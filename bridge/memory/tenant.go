@@ -116,24 +116,3 @@ func (t *tenant) discard() (waiting []func(bridge.Attempted)) {
 	t.topics, t.oldest = table[string, *topic]{}, nil
 	return waiting
 }
-
-// deliver hands out d and whatever waits behind it. The caller was told to by
-// the topic's outbox, and holds no lock.
-func (t *tenant) deliver(tp *topic, d delivery) {
-	idle := false
-	defer func() {
-		if !idle { // a sink panicked: let the next caller hand out the rest
-			t.mu.Lock()
-			tp.outbox.busy = false
-			t.mu.Unlock()
-		}
-	}()
-	for !idle {
-		d.hand()
-		var more bool
-		t.mu.Lock()
-		d, more = tp.outbox.next(tp.sinks, tp.history.position())
-		t.mu.Unlock()
-		idle = !more
-	}
-}

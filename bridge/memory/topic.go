@@ -20,7 +20,7 @@ type topic struct {
 	history  history
 	repeats  repeats
 	attempts attempts
-	outbox   outbox
+	outbox   outbox[delivery]
 
 	sinks []bridge.Sink // grows in place, is copied to shrink: deliveries hold on to what it was
 
@@ -33,6 +33,11 @@ type topic struct {
 
 func newTopic(room string, now int64) *topic {
 	return &topic{room: room, history: newHistory(), touched: now, rank: -1}
+}
+
+// gap makes up for arrivals that did not fit the outbox.
+func (tp *topic) gap() delivery {
+	return delivery{sinks: tp.sinks, kind: gap, head: tp.history.position()}
 }
 
 func (tp *topic) cost() int64 { return topicCost + int64(len(tp.room)) }
@@ -56,9 +61,6 @@ func (tp *topic) relax() {
 	}
 	if tp.repeats.order.Len() == 0 {
 		tp.repeats.order = backpressure.Ring[ending]{}
-	}
-	if tp.outbox.waiting.Len() == 0 {
-		tp.outbox.waiting = backpressure.Ring[delivery]{}
 	}
 	tp.repeats.first.compact()
 }
