@@ -49,7 +49,7 @@ func loadCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
 	c := &certificate{log: log}
 	now, err := readPair(files)
 	if err != nil {
-		return nil, config.Faults{{Key: "tls", Source: files.CertFile + ", " + files.KeyFile, Problem: err.Error()}}
+		return nil, err
 	}
 	c.read.Store(now)
 	return c, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -23,9 +24,17 @@ source and what would be right, and exit with 2.`,
 	}
 	load := p.sources(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "as one line of JSON")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := load()
 		if err != nil {
+			return err
+		}
+		jwt, err := newJWT(c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer jwt.Close()
+		if err := selfCheck(cmd.Context(), c, jwt); err != nil {
 			return err
 		}
 		text := c.YAML()

@@ -54,7 +54,7 @@ func (r *reloader) try(e *engine.Engine) error {
 		next.TLS = r.config.TLS
 	case r.certificate != nil:
 		if files, err = readPair(next.TLS); err != nil {
-			return config.Faults{{Key: "tls", Source: next.TLS.CertFile + ", " + next.TLS.KeyFile, Problem: err.Error()}}
+			return err
 		}
 	}
 	jwt := r.jwt // with the keys that it has fetched

@@ -172,7 +172,8 @@ func TestReloadTellsWhatWaitsForTheNextStart(t *testing.T) {
 	f := &fixture{file: write(t, "pulse.yaml", base)}
 	f.running = start(t, "serve", "--config", f.file)
 	f.token = f.tokenFile(t)
-	said := f.hup(t, f.file, strings.Replace(base, "open: {", "open: { presence: true,", 1)+"transport: { ping: 90s }\ntls: { cert_file: a, key_file: b }\nnode: { max_sessions: 7 }\n")
+	cert, key, _ := newCertificate(t)
+	said := f.hup(t, f.file, strings.Replace(base, "open: {", "open: { presence: true,", 1)+"transport: { ping: 90s }\ntls: { cert_file: "+cert+", key_file: "+key+" }\nnode: { max_sessions: 7 }\n")
 	for _, setting := range []string{"transport.ping", "node.max_sessions", "tls"} {
 		if !logged(said, "setting stays as it was until the next start", "setting", setting, "level", "WARN") {
 			t.Errorf("%s: not told in %s", setting, said)

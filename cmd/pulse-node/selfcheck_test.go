@@ -36,9 +36,11 @@ func TestB155_KeysMustOpenWhatTheyMake(t *testing.T) {
 			if err == nil {
 				return
 			}
-			code, out, errs := runOnce(t, nil, "serve", "--config", file, "--listen=127.0.0.1:0", "--internal.listen=127.0.0.1:0")
-			if code != exitWrong || out != "" || !strings.Contains(errs, tt.says) {
-				t.Errorf("serve: exit %d, output %q, errors %q", code, out, errs)
+			for _, command := range []string{"serve", "config"} {
+				code, out, errs := runOnce(t, nil, command, "--config", file, "--listen=127.0.0.1:0", "--internal.listen=127.0.0.1:0")
+				if code != exitWrong || out != "" || !strings.Contains(errs, tt.says) {
+					t.Errorf("%s: exit %d, output %q, errors %q", command, code, out, errs)
+				}
 			}
 		})
 	}

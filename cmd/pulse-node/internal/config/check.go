@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -33,9 +34,7 @@ func (l *loader) check() {
 	l.checkDeployment()
 	l.checkRedis()
 	l.checkTelemetry()
-	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		l.fault("tls", l.source("tls"), "must name both cert_file and key_file, or neither")
-	}
+	l.checkTLS()
 	for i, origin := range c.Origins {
 		if err := checkOrigin(origin); err != nil {
 			l.fault(fmt.Sprintf("origins[%d]", i), l.source("origins"), err.Error())
@@ -47,6 +46,17 @@ func (l *loader) check() {
 		}
 	}
 	l.checkRooms()
+}
+
+func (l *loader) checkTLS() {
+	switch c := l.config.TLS; {
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		l.fault("tls", l.source("tls"), "must name both cert_file and key_file, or neither")
+	case c.CertFile != "":
+		if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
+			l.fault("tls", l.source("tls"), err.Error())
+		}
+	}
 }
 
 func (l *loader) checkListeners() {
@@ -130,7 +140,7 @@ func checkOrigin(origin string) error {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Scheme+"://"+u.Host != origin || strings.ContainsFunc(origin, notASCII) {
 		return fmt.Errorf("%q %w", origin, errOrigin)
 	}
-	if port := u.Port(); strings.HasSuffix(u.Host, ":") || port != "" && !isPort(port) {
+	if port := u.Port(); strings.HasSuffix(u.Host, ":") || port != "" && !isPort(port) || strings.Contains(u.Host, "*") {
 		return fmt.Errorf("%q %w", origin, errOrigin)
 	}
 	return nil

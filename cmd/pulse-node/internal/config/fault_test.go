@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 		{"one value where a mapping belongs", "tls: on", "tls", "mapping"},
 		{"one value where a list belongs", "origins: https://a", "origins", "list"},
 		{"a list where a map belongs", "rooms: [chat]", "rooms", "mapping"},
-		{"a key that is no text", "? [a]\n: 1", "", "a key must be text"},
+		{"a key that is no text", "? [a]\n: 1", "--config", "a key must be text"},
 
 		{"a duration without unit", "transport: { ping: 25 }", "transport.ping", `"25" must be a duration with its unit`},
 		{"a duration of zero without unit", "auth: { jwt: { leeway: 0 } }", "auth.jwt.leeway", "unit"},
@@ -58,11 +58,15 @@ func TestFaults(t *testing.T) {
 		{"a switch that is neither", "allow_missing_origin: yes", "allow_missing_origin", "true or false"},
 		{"a word that is none", "log: { level: trace }", "log.level", "debug, info, warn, error"},
 
+		{"a list where the file's mapping belongs", "- listen", "--config", "mapping"},
 		{"half of tls", "tls: { cert_file: a.pem }", "tls", "both cert_file and key_file"},
+		{"a certificate that is not there", "tls: { cert_file: /nowhere/a.pem, key_file: /nowhere/b.pem }", "tls", "/nowhere/a.pem: no such file"},
+		{"a certificate that is none", "tls: { cert_file: $KEYS, key_file: $KEYS }", "tls", "PEM"},
 		{"an address without port", "listen: localhost", "listen", "host:port"},
 		{"a port out of range", "listen: ':65536'", "listen", "0 to 65535"},
 		{"a port by name", "listen: ':http'", "listen", "0 to 65535"},
 		{"equal listeners", "internal: { listen: '0.0.0.0:8080' }", "internal.listen", "another address"},
+		{"origins of a domain", "origins: ['https://*.example.com']", "origins[0]", "exactly"},
 		{"any origin", "origins: ['*']", "origins[0]", "dev only"},
 		{"an origin with a path", "origins: ['https://a/']", "origins[0]", "scheme://host"},
 		{"an origin of another scheme", "origins: ['ftp://a']", "origins[0]", "scheme://host"},
@@ -111,6 +115,7 @@ func TestFaults(t *testing.T) {
 
 		{"Redis without a deployment key", "bridge: { redis: { addresses: ['127.0.0.1:6379'] } }", "deployment_key_file", "every node"},
 		{"an address that is none", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1'] } }", "bridge.redis.addresses[0]", "host:port"},
+		{"a port of Redis that is none", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:99999'] } }", "bridge.redis.addresses[0]", "host:port"},
 		{"sentinel without a name", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], mode: sentinel } }", "bridge.redis.master_name", "sentinel"},
 		{"a name without sentinel", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], master_name: m } }", "bridge.redis.master_name", "sentinel"},
 		{"a prefix that is a hash tag", "bridge: { redis: { key_prefix: 'p{1}:' } }", "bridge.redis.key_prefix", "'{'"},
@@ -125,7 +130,7 @@ func TestFaults(t *testing.T) {
 	deployment := write(t, "keys", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n")
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
-			_, err := load(t, strings.Replace(tt.yaml, "$KEYS", deployment, 1), nil)
+			_, err := load(t, strings.ReplaceAll(tt.yaml, "$KEYS", deployment), nil)
 			faults := faultsOf(t, err)
 			if len(faults) != 1 || faults[0].Key != tt.key || !strings.Contains(faults[0].Problem, tt.says) {
 				t.Errorf("%v\nwant one at %q that says %q", err, tt.key, tt.says)

@@ -183,6 +183,9 @@ func (l *loader) lookup(path string) reflect.Value {
 }
 
 func (l *loader) fault(key, source, problem string) {
+	if key == "" { // the file itself
+		key = "--config"
+	}
 	l.faults = append(l.faults, Fault{key, source, problem})
 }
 

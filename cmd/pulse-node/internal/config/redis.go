@@ -22,7 +22,7 @@ func (l *loader) checkRedis() {
 	r := &c.Bridge.Redis
 	fault := func(name, text string) { l.fault(at+name, l.source(at+name), text) }
 	for i, address := range r.Addresses {
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
+		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || !isPort(port) {
 			l.fault(fmt.Sprintf("%saddresses[%d]", at, i), l.source(at+"addresses"), fmt.Sprintf("%q must be host:port", address))
 		}
 	}
