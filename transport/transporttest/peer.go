@@ -37,5 +37,6 @@ type Options struct {
 }
 
 // Dial makes a new connection whose server's end is a's, speaking a protocol
-// with text messages. What it starts must end with t and by itself.
+// with text messages. What it starts must end with t and by itself. Less than a
+// megabyte is held between the ends.
 type Dial func(t *testing.T, a transport.Acceptor, o Options) Peer

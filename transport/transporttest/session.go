@@ -96,33 +96,21 @@ func (s *session) write(t *testing.T, b []byte) {
 	}
 }
 
-// park writes until the connection stays parked although time passes, which is
-// when the buffers between the two ends are full. It returns all documents that
-// were written.
+// buffered is more than a connection may hold between its ends.
+const buffered = 2 << 20
+
+// park writes more than the connection can hold, so that the write stays parked until
+// the peer reads. It returns the documents that were written.
 func (s *session) park(t *testing.T) (docs [][]byte) {
 	t.Helper()
-	for i := 0; ; i++ {
-		doc := document(i, 60<<10)
-		docs = append(docs, doc)
-		done, err := s.conn.Write(s.frame(doc))
-		if err != nil {
-			t.Fatalf("write %d: %v", i, err)
-		}
-		if done {
-			continue
-		}
-		s.parks++
-		// Kernels enlarge a socket's buffers on their own, so that a parked write may
-		// end although nobody reads.
-		select {
-		case err := <-s.ready:
-			if err != nil {
-				t.Fatalf("parked write: %v", err)
-			}
-		case <-time.After(150 * time.Millisecond):
-			return docs
-		}
+	for size := 0; size < buffered; size += 60 << 10 {
+		docs = append(docs, document(len(docs), 60<<10))
 	}
+	if done, err := s.conn.Write(s.frame(docs...)); done || err != nil {
+		t.Fatalf("a write of %d bytes: %v, %v; want it parked", buffered, done, err)
+	}
+	s.parks++
+	return docs
 }
 
 // end waits for Closed and checks its cause.
