@@ -34,3 +34,27 @@ func TestPositionsAreToldOnceASecond(t *testing.T) {
 		}
 	})
 }
+
+// A position that an event of another has told is not told again.
+func TestPositionsThatAnEventToldAreNotToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, nil)
+		ann := join(t, e, "acme/ann", `{"room":"chat:1","echo":false}`)
+		bob := join(t, e, "acme/bob", `{"room":"chat:1"}`)
+		const publish = `{"t":"publish","room":"chat:1","event":"message","data":1}`
+		ann.send(publish)
+		if f := ann.until("position"); f.offset() != 1 {
+			t.Fatal(f)
+		}
+		ann.ask(publish) // its position waits for a second to pass
+		bob.ask(publish)
+		if f := ann.until("event"); f.offset() != 3 {
+			t.Fatal(f)
+		}
+		time.Sleep(2 * time.Second) // in the bubble
+		ann.send(publish)
+		if f := ann.next(); f.t() != "position" || f.offset() != 4 {
+			t.Errorf("a position that is known is told: %v", f)
+		}
+	})
+}

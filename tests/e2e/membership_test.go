@@ -185,33 +185,6 @@ func TestMemberships(t *testing.T) {
 			bob hello chat:1
 			bob > {"t":"publish","room":"chat:1","event":"message","data":2}
 			alice < {"t":"event","from":"bob","offset":2}`},
-		{"the position after own events is told at most once a second", `
-			alice hello {"room":"chat:1","echo":false}
-			alice > {"t":"publish","room":"chat:1","event":"message","data":1}
-			alice < {"t":"position","epoch":"$e","offset":1}
-			alice > {"t":"publish","id":2,"room":"chat:1","event":"message","data":2}
-			alice < {"t":"reply","id":2}
-			alice > {"t":"publish","id":3,"room":"chat:1","event":"message","data":3}
-			alice < {"t":"reply","id":3}
-			alice quiet
-			alice < {"t":"position","epoch":"$e","offset":3}
-			alice quiet`},
-		{"a position that an event has told is not told again", `
-			bob hello chat:1
-			alice hello {"room":"chat:1","echo":false}
-			alice > {"t":"publish","room":"chat:1","event":"message","data":1}
-			alice < {"t":"position","offset":1}
-			alice > {"t":"publish","id":2,"room":"chat:1","event":"message","data":2}
-			alice < {"t":"reply","id":2}
-			bob < {"t":"event","offset":1}
-			bob < {"t":"event","offset":2}
-			bob > {"t":"publish","room":"chat:1","event":"message","data":3}
-			alice < {"t":"event","offset":3}
-			alice quiet
-			alice > {"t":"publish","id":4,"room":"chat:1","event":"message","data":4}
-			alice < {"t":"reply","id":4}
-			alice < {"t":"position","offset":4}
-			alice quiet`},
 		{"echo false withholds the own session's events and not the own subject's", `
 			alice hello {"room":"chat:1","echo":false}
 			bob > {"t":"hello","token":"$TENANT/alice","rooms":[{"room":"chat:1"}]}
