@@ -31,8 +31,7 @@ func open(t testing.TB, c Config, more []byte) (*site, *wire, *guest) {
 
 // B004: http-kit/http-kit#259, brazilofmux/tinymux#792 (F1).
 func TestB004_NothingIsReadAfterAClose(t *testing.T) {
-	_, w, g := open(t, Config{Acceptor: newHall()}, nil)
-	start := time.Now()
+	_, w, g := open(t, Config{Acceptor: newHall(), WriteTimeout: time.Hour}, nil)
 	w.send(join(clientClose(1000, ""), clientFrame(0x81, []byte("x")), clientClose(1000, "")))
 	// The garbage may find the connection closed: that is what is wanted.
 	_, _ = w.Write(make([]byte, 1<<20))
@@ -44,9 +43,6 @@ func TestB004_NothingIsReadAfterAClose(t *testing.T) {
 	}
 	// The client has not closed its side: the server must let go of it by itself.
 	waitFor(t, "the end of the connection", func() bool { return g.gone() })
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("the socket was held for %v", took)
-	}
 	if len(g.messages) != 0 || len(g.closed) != 0 {
 		t.Errorf("%d messages, %d more Closed", len(g.messages), len(g.closed))
 	}
@@ -328,9 +324,6 @@ func TestPanicIsLogged(t *testing.T) {
 	}
 }
 
-// tap keeps what was read.
-// TLS answers key updates while it reads; that must not wait for the next Write.
-// A TLS client can tell the end of a connection from a cut.
 // waitFor polls for what must become true and is not told by a channel.
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()

@@ -249,14 +249,16 @@ func TestUpgradesWaitForAPlace(t *testing.T) {
 	gate, hall := newTurn(), newHall()
 	h := NewHandler(Config{Acceptor: hall, Handshakes: Handshakes{Gate: gate, Source: func(address string) string { return address }}})
 	defer h.Close()
+	patience := make(chan time.Duration, 1) // of the next request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(r.Context(), <-patience)
 		defer cancel()
 		h.ServeHTTP(w, r.WithContext(ctx))
 	}))
 	defer s.Close()
-	upgrade := func() *http.Response {
+	upgrade := func(within time.Duration) *http.Response {
 		t.Helper()
+		patience <- within
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -276,12 +278,12 @@ func TestUpgradesWaitForAPlace(t *testing.T) {
 	if err := gate.Acquire(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if resp := upgrade(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || hall.abandoned.Load() != 1 {
+	if resp := upgrade(200 * time.Millisecond); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || hall.abandoned.Load() != 1 {
 		t.Errorf("without a place: %d %v, abandoned %d", resp.StatusCode, resp.Header, hall.abandoned.Load())
 	}
 	gate.Release()
 	for range 3 {
-		if resp := upgrade(); resp.StatusCode != http.StatusSwitchingProtocols {
+		if resp := upgrade(20 * time.Second); resp.StatusCode != http.StatusSwitchingProtocols {
 			t.Errorf("with one: %d", resp.StatusCode)
 		}
 	}

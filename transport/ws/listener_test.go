@@ -10,6 +10,7 @@ import (
 	"testing"
 )
 
+// tap keeps what was read.
 type tap struct {
 	net.Conn
 	mu   sync.Mutex
@@ -30,6 +31,7 @@ func (c *tap) seen(b []byte) bool {
 	return bytes.Contains(c.read.Bytes(), b)
 }
 
+// TLS answers key updates while it reads; that must not wait for the next Write.
 func TestRecordsOfTLSGoOutByThemselves(t *testing.T) {
 	a := newHall()
 	site := serve(t, sides[1], Config{Acceptor: a})
@@ -79,6 +81,7 @@ func TestRecordsOfTLSAreBounded(t *testing.T) {
 	}
 }
 
+// A TLS client can tell the end of a connection from a cut.
 func TestEndOfTLSIsSaid(t *testing.T) {
 	for _, side := range sides {
 		if !side.tls {
