@@ -113,6 +113,9 @@ func (a *admission) judge(r *http.Request) *codec.Error {
 	if len(r.Header["Authorization"]) > 1 {
 		return codec.NewError(codec.CodeUnauthenticated, "more than one Authorization")
 	}
+	if token, ok := bearer(r.Header); ok && token == "" {
+		return codec.NewError(codec.CodeUnauthenticated, "the bearer has no token")
+	}
 	allowed, origins := a.origins.Load(), r.Header.Values("Origin")
 	switch {
 	case len(origins) == 0:

@@ -10,7 +10,7 @@ import (
 // credentials are those that a request carries: a bearer header, else the cookie
 // that the deployment names, where it counts.
 func (e *Engine) credentials(r *http.Request) auth.Credentials {
-	return e.carried(r.Header, address(r), r.Method == http.MethodGet)
+	return e.carried(r.Header, address(r), reads(r))
 }
 
 // carried are the credentials in the headers of a request from remote. reads: the

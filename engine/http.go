@@ -3,13 +3,13 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
 	"time"
+	"unicode/utf8"
 
 	"github.com/yaza-dev/pulse/actors/mailbox"
 	"github.com/yaza-dev/pulse/actors/message"
@@ -94,7 +94,7 @@ func (x *exchange) read(w http.ResponseWriter, t string) (codec.Request, *codec.
 	var body []byte
 	var in codec.Codec
 	var refusal *codec.Error
-	if x.r.Method == http.MethodGet {
+	if reads(x.r) {
 		x.codec, in = accepted(x.r), codec.JSON
 		body, refusal = queryBody(x.r.URL.RawQuery)
 	} else {
@@ -126,13 +126,16 @@ func (x *exchange) readBody(w http.ResponseWriter) ([]byte, *codec.Error) {
 	default:
 		return nil, codec.NewError(codec.CodeBadRequest, "the body must be application/json or application/msgpack")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, x.r.Body, int64(x.e.cfg.Limits.MaxMessageBytes)))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	limit := int64(x.e.cfg.Limits.MaxMessageBytes)
+	var body []byte
+	if x.r.ContentLength <= limit {
+		if body, err = io.ReadAll(io.LimitReader(x.r.Body, limit+1)); err != nil {
+			return nil, errMalformed
+		}
+	}
+	if max(x.r.ContentLength, int64(len(body))) > limit {
+		w.Header().Set("Connection", "close") // else the server would wait for the rest
 		return nil, codec.NewError(codec.CodeTooLarge, "the body is larger than a message may be")
-	case err != nil:
-		return nil, errMalformed
 	}
 	return body, nil
 }
@@ -168,6 +171,10 @@ func (x *exchange) answer(w http.ResponseWriter, ok codec.Result, err *codec.Err
 	_, _ = w.Write(codec.AppendAnswer(nil, x.codec, ok, err))
 }
 
+// reads reports whether a request, which is a GET, a HEAD or a POST, changes nothing and
+// has no body.
+func reads(r *http.Request) bool { return r.Method != http.MethodPost }
+
 // accepted is the codec that a request without a body is answered in.
 func accepted(r *http.Request) codec.Codec {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Accept")); err == nil && kind == "application/msgpack" {
@@ -176,7 +183,7 @@ func accepted(r *http.Request) codec.Codec {
 	return codec.JSON
 }
 
-var integer = regexp.MustCompile(`^-?[0-9]{1,20}$`)
+var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
 // queryBody is a query as the JSON of the frame that it stands for; malformed: it
 // cannot be read, or names something twice.
@@ -187,10 +194,10 @@ func queryBody(query string) ([]byte, *codec.Error) {
 	}
 	body := make(map[string]json.RawMessage, len(values))
 	for name, list := range values {
-		if len(list) != 1 {
+		text := list[0]
+		if len(list) != 1 || !utf8.ValidString(name) || !utf8.ValidString(text) {
 			return nil, errMalformed
 		}
-		text := list[0]
 		switch {
 		case name == "reverse" && (text == "true" || text == "false"), (name == "offset" || name == "limit") && integer.MatchString(text):
 			body[name] = json.RawMessage(text)

@@ -18,7 +18,15 @@ var (
 // pages whose token is in a cookie that they cannot read.
 func (e *Engine) renewSession(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{e: e, r: r, codec: accepted(r)}
-	x.run(w, x.renew)
+	x.run(w, func(ctx context.Context) (codec.Result, *codec.Error) {
+		// It needs no body, and takes none of another type than any POST.
+		if r.ContentLength > 0 || r.Header["Content-Type"] != nil {
+			if _, err := x.readBody(w); err != nil {
+				return nil, err
+			}
+		}
+		return x.renew(ctx)
+	})
 }
 
 // validSession: it may be the id of a session, which nodes make up of letters and digits.

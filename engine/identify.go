@@ -135,11 +135,13 @@ func protect[T any](f func() (T, error)) (v T, err error) {
 	return f()
 }
 
-func bearer(h http.Header) (string, bool) {
+// bearer is the token of a bearer header, which may be empty; false: there is no such
+// header.
+func bearer(h http.Header) (token string, ok bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
 		return "", false
 	}
-	scheme, token, ok := strings.Cut(values[0], " ")
-	return strings.TrimSpace(token), ok && strings.EqualFold(scheme, "bearer")
+	scheme, token, _ := strings.Cut(values[0], " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "bearer")
 }

@@ -25,6 +25,7 @@ func TestRequestsOfStrangers(t *testing.T) {
 		return strings.Join(append([]string{"POST /v1/rooms/chat:1/publish HTTP/1.1", "Host: pulse.test", "Transfer-Encoding: chunked"}, lines...), "\r\n") +
 			fmt.Sprintf("\r\n\r\n%x\r\n%s\r\n0\r\n%s\r\n", len(body), body, tail)
 	}
+	form := strings.Replace(post("Content-Type: application/x-www-form-urlencoded", "Pulse-Session: none", listed, cook), "/rooms/chat:1/publish", "/session/token", 1)
 	for name, tt := range map[string]struct {
 		request string
 		status  int
@@ -42,6 +43,16 @@ func TestRequestsOfStrangers(t *testing.T) {
 		"a form of a foreign page":                {post("Content-Type: text/plain", foreign, cook), 403},
 		"a form of a page without an origin":      {post("Content-Type: application/x-www-form-urlencoded", "Origin: null", cook), 403},
 		"a form of a page that hides it":          {post("Content-Type: application/x-www-form-urlencoded", cook), 400},
+		"an empty bearer, a good cookie":          {post(json, "Authorization: Bearer", listed, cook), 401},
+		"an upgrade with an empty bearer":         {handshake("Authorization: Bearer "), 401},
+		"a form to renew a session":               {form, 400},
+		"a large body, of which nothing is there": {strings.Replace(post(json, alice), fmt.Sprint(len(body)), "70000", 1), 413},
+		"a large body, if it may be sent":         {strings.Replace(post(json, alice, "Expect: 100-continue"), fmt.Sprint(len(body)), "70000", 1), 413},
+		"a large body of chunks, without its end": {strings.TrimSuffix(chunked("", json, alice), "0\r\n\r\n") + "11170\r\n" + strings.Repeat(" ", 70_000), 413},
+		"the head of a page":                      {strings.Replace(get("/v1/rooms/chat:1/history", alice, "Connection: close"), "GET", "HEAD", 1), 200},
+		"a limit beyond every integer":            {get("/v1/rooms/chat:1/history?limit="+strings.Repeat("9", 30), alice), 200},
+		"a query that is not UTF-8":               {get("/v1/rooms/chat:1/history?epoch=%ff&offset=1", alice), 400},
+		"a name in a query that is not UTF-8":     {get("/v1/rooms/chat:1/history?%ff=1", alice), 400},
 		"an upgrade with two Authorizations":      {handshake(alice, alice), 401},
 		"an upgrade with a bad bearer":            {handshake("Authorization: Bearer nobody", listed, cook), 401},
 		"an upgrade of a foreign page":            {handshake(foreign, cook), 403},
