@@ -56,22 +56,16 @@ func secured(t *testing.T) (s *server.Server, address string, issuer *x509.CertP
 		return path
 	}
 	certificate, file := write("cert", "CERTIFICATE", der), write("key", "PRIVATE KEY", private)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = server.Start(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", certificate, "--tls-key-file", file, "--tls-auth-clients", "no")
+	s = server.Start(t, "--tls-cert-file", certificate, "--tls-key-file", file, "--tls-auth-clients", "no")
+	port := strconv.Itoa(s.SecondPort())
+	s.Do("CONFIG", "SET", "tls-port", port)
 	parsed, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)
 	}
 	issuer = x509.NewCertPool()
 	issuer.AddCert(parsed)
-	return s, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), issuer
+	return s, net.JoinHostPort("127.0.0.1", port), issuer
 }
 
 // user makes the least user that a node needs, as docs/operations.md has it.

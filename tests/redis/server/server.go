@@ -1,8 +1,8 @@
 // Package server runs real redis-server processes for tests, and treats them badly.
 //
-// A Server is one process on a free port of the loopback, with a folder of its own; with
-// PULSE_TEST_REDIS=container in the environment one container, by testcontainers. It ends
-// with the test that started it. Where redis-server, or a Docker engine, is missing tests
+// A Server is one process on a port of the loopback and with a folder, which are its own
+// also while it is stopped; with PULSE_TEST_REDIS=container in the environment one
+// container, by testcontainers. It ends with the test that started it. Where redis-server, or a Docker engine, is missing tests
 // fail and say so: they are never left out.
 package server
 
@@ -58,7 +58,7 @@ func Start(tb TB, args ...string) *Server {
 // newServer is one that is not running yet, and ends with the test.
 func newServer(tb TB) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, port: freePort(tb), dir: tb.TempDir()}
+	s := &Server{tb: tb, port: ownPort(tb), dir: tb.TempDir()}
 	switch where := os.Getenv("PULSE_TEST_REDIS"); where {
 	case "":
 		s.runner = &process{}
@@ -82,6 +82,9 @@ func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv
 
 // Port is that of Address.
 func (s *Server) Port() int { return s.port }
+
+// SecondPort is its own as well, of a server that is in no cluster, whose bus it would be.
+func (s *Server) SecondPort() int { return s.port + busAbove }
 
 // Restart runs the server again, with what it has kept on disk.
 func (s *Server) Restart() {
@@ -259,18 +262,4 @@ func readAnswer(r *bufio.Reader) (string, error) {
 	default:
 		return line, nil
 	}
-}
-
-func freePort(tb TB) int {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = l.Close() }() // nothing was accepted
-	port := l.Addr().(*net.TCPAddr).Port
-	if port > 55000 { // a cluster's bus is 10,000 above
-		return freePort(tb)
-	}
-	return port
 }
