@@ -33,18 +33,13 @@ type note struct {
 
 // noteRenew asks for new credentials of a session, which were found good.
 type noteRenew struct {
-	Tenant  string      `json:"tenant"`
-	Session string      `json:"session"`
-	Subject string      `json:"subject"`
-	Grants  []noteGrant `json:"grants"`
-	Expires int64       `json:"exp_ms,omitempty"`
-	Leeway  int64       `json:"leeway_ms,omitempty"`
-	TokenID string      `json:"token_id,omitempty"`
-}
-
-type noteGrant struct {
-	Rooms string   `json:"rooms"`
-	Allow []string `json:"allow"`
+	Tenant  string          `json:"tenant"`
+	Session string          `json:"session"`
+	Subject string          `json:"subject"`
+	Grants  json.RawMessage `json:"grants"` // as in a token
+	Expires int64           `json:"exp_ms,omitempty"`
+	Leeway  int64           `json:"leeway_ms,omitempty"`
+	TokenID string          `json:"token_id,omitempty"`
 }
 
 // noteAnswer has no token where the session is not the subject's, or has ended.
@@ -61,13 +56,7 @@ func noteOf(session string, id *auth.Identity) *noteRenew {
 	if !id.Expires.IsZero() {
 		n.Expires = id.Expires.UnixMilli()
 	}
-	for _, g := range id.Grants.List() {
-		grant := noteGrant{Rooms: g.Rooms, Allow: []string{}}
-		for _, right := range g.Allow {
-			grant.Allow = append(grant.Allow, right.String())
-		}
-		n.Grants = append(n.Grants, grant)
-	}
+	n.Grants, _ = json.Marshal(id.Grants.List()) // a list of grants has no error
 	return n
 }
 
@@ -78,17 +67,7 @@ func (n *noteRenew) identity() *auth.Identity {
 	if n.Expires != 0 {
 		id.Expires = time.UnixMilli(n.Expires)
 	}
-	var list []auth.Grant
-	for _, g := range n.Grants {
-		grant := auth.Grant{Rooms: g.Rooms}
-		for _, word := range g.Allow {
-			if right, err := auth.ParseRight(word); err == nil {
-				grant.Allow = append(grant.Allow, right)
-			}
-		}
-		list = append(list, grant)
-	}
-	id.Grants, _ = auth.NewGrants(list...)
+	id.Grants, _ = auth.ParseGrants(n.Grants)
 	return id
 }
 

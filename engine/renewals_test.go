@@ -115,7 +115,7 @@ func TestNotesOfIdentities(t *testing.T) {
 			}
 		}
 	}
-	later := noteRenew{Grants: []noteGrant{{Rooms: "chat:*", Allow: []string{"fly", "join"}}}}
+	later := noteRenew{Grants: []byte(`[{"rooms":"chat:*","allow":["fly","join"]}]`)}
 	if g := later.identity().Grants; !g.Allows(auth.Join, "chat:1") || slices.ContainsFunc(auth.Rights()[1:], func(r auth.Right) bool { return g.Allows(r, "chat:1") }) {
 		t.Error("a right of a later version is another now")
 	}
