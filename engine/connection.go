@@ -101,6 +101,7 @@ func (c *connection) Message(b []byte, binary bool) {
 		c.e.pool.Decode(c.node.Flow(), len(b), func() { requests, err = c.decode(b, binary) })
 		if err != nil {
 			c.refuse(codec.CauseMalformed, "malformed message")
+			c.part(codec.CauseMalformed) // however long the peer takes to answer
 			return
 		}
 		for _, r := range requests {
@@ -323,14 +324,20 @@ func (c *connection) Closed(cause codec.Cause) {
 		c.e.cfg.Logger.Info("connection refused", "cause", cause.String())
 		return
 	}
+	cause = c.part(cause)
+	c.e.cfg.Logger.Info("connection ended", "cause", cause.String(), "tenant", c.node.Name(),
+		"session", c.session.ID(), "lasted_ms", time.Since(c.started).Milliseconds())
+}
+
+// part ends the session's use of the connection, and says why it ended. Idempotent.
+func (c *connection) part(cause codec.Cause) codec.Cause {
 	if cause = c.session.Blame(cause); cause.Final() {
 		c.e.leases.end(c.record)
 	} else {
 		c.e.leases.detach(c.record)
 	}
 	c.session.Closed()
-	c.e.cfg.Logger.Info("connection ended", "cause", cause.String(), "tenant", c.node.Name(),
-		"session", c.session.ID(), "lasted_ms", time.Since(c.started).Milliseconds())
+	return cause
 }
 
 // Verify looks at new credentials for the session of this connection.

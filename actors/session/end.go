@@ -19,15 +19,16 @@ func (s *Session) kick(cause codec.Cause) {
 }
 
 // close ends the session in order: what is queued goes out first, unless the
-// cause is one that comes at once.
+// cause is one that comes at once. Then, and where the session is over for good,
+// its rooms do not wait for the peer to answer.
 func (s *Session) close(cause codec.Cause, reason string) {
 	if s.hungUp {
 		s.end()
 	}
 	s.Blame(cause)
-	if s.phase == closing && cause.Immediate() {
-		s.out.End()
+	if cause.Immediate() && s.phase != ended {
 		s.conn().Close(cause, reason)
+		s.end()
 	}
 	if s.phase >= closing {
 		return
@@ -36,12 +37,10 @@ func (s *Session) close(cause codec.Cause, reason string) {
 	s.place.close()
 	s.rarely().hello = nil
 	s.seldom.deadline = s.cfg.Pool.Now() + int64(s.cfg.Limits.WriteTimeout)
-	if cause.Immediate() {
-		s.out.End()
-		s.conn().Close(cause, reason)
-	} else {
-		s.tell()
-		s.out.Finish(cause, reason)
+	s.tell()
+	s.out.Finish(cause, reason)
+	if cause.Final() {
+		s.leaveRooms()
 	}
 	s.tick()
 }
@@ -58,10 +57,15 @@ func (s *Session) hangUp() {
 }
 
 // leaveRooms tells every room how the session has left it.
-func (s *Session) leaveRooms(how func(*message.Membership)) {
+func (s *Session) leaveRooms() {
+	how := (*message.Membership).Lost
+	if codec.Cause(s.cause.Load()).Final() {
+		how = (*message.Membership).Gone
+	}
 	for m := s.rooms.first; m != nil; m = m.Next {
 		how(m)
 	}
+	s.rooms = memberships{}
 }
 
 // end is the last thing that a session does.
@@ -71,12 +75,7 @@ func (s *Session) end() {
 	}
 	s.place.close()
 	s.phase = ended
-	if codec.Cause(s.cause.Load()).Final() {
-		s.leaveRooms((*message.Membership).Gone)
-	} else {
-		s.leaveRooms((*message.Membership).Lost)
-	}
-	s.rooms = memberships{}
+	s.leaveRooms()
 	if s.seldom != nil {
 		s.seldom.hello = nil
 		s.seldom.commands.gone()

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/yaza-dev/pulse/actors/message"
 	"github.com/yaza-dev/pulse/codec"
 	"github.com/yaza-dev/pulse/scheduler"
 	"github.com/yaza-dev/pulse/transport"
@@ -140,7 +139,7 @@ func (s *Session) tickLiveness(now int64) (at int64, alive bool) {
 	switch what {
 	case giveUp:
 		s.conn().Close(codec.CauseTimeout, "no pong")
-		s.leaveRooms((*message.Membership).Lost) // they do not wait for the close, which nobody may answer
+		s.leaveRooms() // they do not wait for the close, which nobody may answer
 		return 0, false
 	case sendPing:
 		s.out.Control(pingFrame)
