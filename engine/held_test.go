@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -20,11 +20,7 @@ func TestCompressionContextIsOnTheLedger(t *testing.T) {
 	forgets := websocket.DialOptions{CompressionMode: websocket.CompressionNoContextTakeover}
 	settle := func(want int64) {
 		t.Helper()
-		for deadline := time.Now().Add(5 * time.Second); w.e.queue.Used() != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the ledger has %d, want %d", w.e.queue.Used(), want)
-			}
-		}
+		eventually(t, fmt.Sprint("the ledger has ", want), func() bool { return w.e.queue.Used() == want })
 	}
 	for _, tt := range []struct {
 		name    string

@@ -250,16 +250,6 @@ func (moody) Authenticate(ctx context.Context, c auth.Credentials) (*auth.Identi
 	return id, nil
 }
 
-// eventually waits until a condition holds that nothing tells of.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
-		}
-	}
-}
-
 // After a storm of connections, joins, leaves and drops, the gauges are what there is.
 func TestGaugesAreTruthAfterAStorm(t *testing.T) {
 	e, s := measured(t, func(c *Config) {

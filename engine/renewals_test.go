@@ -124,12 +124,8 @@ func TestNotesOfIdentities(t *testing.T) {
 // known waits until the store knows a session.
 func known(t *testing.T, d *deployment, session string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
-		if _, found := d.holder("acme", session); found {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("the store does not know the session")
-		}
-	}
+	eventually(t, "the store knows the session", func() bool {
+		_, found := d.holder("acme", session)
+		return found
+	})
 }

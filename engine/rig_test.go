@@ -282,3 +282,13 @@ func (e *Engine) publish(t *testing.T, tenant, room, name string, data any) Resu
 	}
 	return r
 }
+
+// eventually waits until a condition holds that nothing tells of.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+	}
+}
