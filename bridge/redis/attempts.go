@@ -64,7 +64,7 @@ func (b *Bridge) attempt(topic codec.Topic, name, token string, hold int64, wait
 		size: 256, repeat: true,
 		call: &call{script: &attemptScript, keys: []string{name}, args: []any{token, hold, waited}, done: func(reply any, err error) {
 			if err != nil {
-				b.log.Error("redis: an attempt was refused", "error", err)
+				b.log.Error("redis: an attempt was refused", "err", err)
 			}
 			switch holder, what := readAttempt(reply, err); holder {
 			case "":
@@ -209,13 +209,13 @@ func (b *Bridge) Settle(topic codec.Topic, s bridge.Settlement) {
 		size: int64(256 + len(value)), repeat: true,
 		call: &call{script: &settleScript, keys: []string{name}, args: []any{token, value, life}, done: func(reply any, err error) {
 			if err != nil {
-				b.log.Error("redis: what a command came to was refused", "error", err)
+				b.log.Error("redis: what a command came to was refused", "err", err)
 			} else if reply == int64(1) {
 				b.attempts.end(waitKey{name, token}, what)
 			}
 		}},
 		// Whoever waits hears that it did not end in time.
-		fail: func(err error) { b.log.Warn("redis: what a command came to was not told", "error", err) },
+		fail: func(err error) { b.log.Warn("redis: what a command came to was not told", "err", err) },
 	})
 }
 

@@ -121,11 +121,14 @@ func (b *Bridge) judge(give func(m *machine, now time.Time)) {
 	give(b.machine, time.Now())
 	b.counters.ConnectionLost.Store(b.machine.outages)
 	for !b.telling && b.condition.Health() != b.machine.health {
-		h := b.machine.health
+		h, level := b.machine.health, slog.LevelInfo
+		if h.State != bridge.Up && !b.machine.closed {
+			level = slog.LevelWarn
+		}
 		b.telling = true
 		b.mu.Unlock()
 		b.condition.Set(h)
-		b.log.Info("redis: bridge", "state", h.State.String(), "why", h.Why)
+		b.log.Log(b.ctx, level, "redis: bridge", "state", h.State.String(), "why", h.Why)
 		b.mu.Lock()
 		b.telling = false
 	}

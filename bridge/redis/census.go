@@ -20,7 +20,7 @@ func (c *census) tick(b *Bridge, now time.Time) {
 			done: func(reply any, err error) {
 				nodes, ok := reply.(int64)
 				if err != nil || !ok {
-					b.log.Warn("redis: nodes cannot be counted", "error", err)
+					b.log.Warn("redis: nodes cannot be counted", "err", err)
 					return
 				}
 				b.budget.shared(int(nodes))

@@ -87,8 +87,11 @@ func (c Config) primary(ctx context.Context) (string, error) {
 		sentinel := goredis.NewSentinelClient(o)
 		found, err := sentinel.GetMasterAddrByName(ctx, c.MasterName).Result()
 		_ = sentinel.Close() // nothing is under way on it
-		if err == nil && len(found) == 2 {
+		switch {
+		case err == nil && len(found) == 2:
 			return net.JoinHostPort(found[0], found[1]), nil
+		case err == goredis.Nil:
+			err = fmt.Errorf("redis: %s knows no master %q", address, c.MasterName)
 		}
 		faults = append(faults, err)
 	}

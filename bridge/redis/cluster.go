@@ -67,10 +67,14 @@ func (b *Bridge) probeOf(shard string) string {
 // or a slot was found elsewhere.
 func (b *Bridge) scout(cluster *goredis.ClusterClient) {
 	host, _, _ := net.SplitHostPort(b.config.Addresses[0]) // empty if it has none: so is the answer then
+	unknown := complaint{log: b.log, what: "redis: nobody tells the cluster's slots"}
 	for {
 		wait := scoutEvery
 		//lint:ignore SA1019 servers before 7.0 do not know what has taken its place
 		ranges, err := cluster.ClusterSlots(b.ctx).Result()
+		if b.ctx.Err() == nil {
+			unknown.tell(err)
+		}
 		if err == nil {
 			if b.settleOn(newTopology(ranges, host)) {
 				cluster.ReloadState(b.ctx) // else commands would go to who is gone, for a while

@@ -59,11 +59,11 @@ func (f fault) repeat() bool {
 
 // faultOf sorts an error of a call.
 func faultOf(err error) fault {
-	if err == nil || errors.Is(err, goredis.Nil) {
+	if err == nil || err == goredis.Nil {
 		return noFault
 	}
 	var reply goredis.Error
-	if !errors.As(err, &reply) || errors.Is(err, context.Canceled) {
+	if !errors.As(err, &reply) || errors.Is(err, context.Canceled) || errors.Is(err, goredis.Nil) { // within another: a Sentinel's, that knows no such master
 		return lost
 	}
 	text := reply.Error()

@@ -9,10 +9,10 @@ import (
 
 // keep makes one link after another, until the bridge is closed.
 func (b *Bridge) keep(ctx context.Context, shard string) {
-	retry := backoff()
+	retry, unlinked := backoff(), complaint{log: b.log, what: "redis: no link to the server"}
 	for generation := uint64(1); ctx.Err() == nil; generation++ {
 		began := time.Now()
-		why := b.hold(ctx, shard, generation)
+		why := b.hold(ctx, shard, generation, &unlinked)
 		b.hint()
 		b.judge(func(m *machine, now time.Time) { m.lost(shard, why, now) })
 		if time.Since(began) > longWait {
@@ -26,13 +26,20 @@ func (b *Bridge) keep(ctx context.Context, shard string) {
 	}
 }
 
-// hold makes a link and reads it until it ends; why it did.
-func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why string) {
+// hold makes a link and reads it until it ends; why it did. What the driver says of that
+// is unlinked's.
+func (b *Bridge) hold(ctx context.Context, shard string, generation uint64, unlinked *complaint) (why string) {
+	failed := func(err error) string {
+		if ctx.Err() == nil {
+			unlinked.tell(err)
+		}
+		return causeOf(err)
+	}
 	address := shard
 	if b.config.Mode != Cluster {
 		var err error
 		if address, err = b.config.primary(ctx); err != nil {
-			return causeOf(err)
+			return failed(err)
 		}
 	}
 	k := &link{shard: shard, generation: generation, bridge: b, probe: b.probeOf(shard), ready: make(chan struct{}, 1), settled: make(map[*listener]struct{})}
@@ -45,8 +52,9 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why
 	stop := context.AfterFunc(ctx, func() { k.fail("closed") })
 	defer stop()
 	if err := k.greet(); err != nil {
-		return causeOf(err)
+		return failed(err)
 	}
+	unlinked.tell(nil)
 	b.judge(func(m *machine, now time.Time) { m.linked(shard, generation, now) })
 	b.place(shard, k)
 	b.beat(k)
@@ -68,7 +76,7 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64) (why
 		l.post(true, func() { l.down(k) })
 	}
 	if why == "" {
-		why = causeOf(err)
+		why = failed(err)
 	}
 	return why
 }
@@ -136,7 +144,7 @@ func (b *Bridge) inspect() {
 		call: &call{script: &inspectScript, keys: []string{b.names.probe(b.config.Node)}, done: func(reply any, err error) {
 			advice, ok := reply.(string)
 			if err != nil || !ok {
-				b.log.Warn("redis: the server cannot be inspected", "error", err)
+				b.log.Warn("redis: the server cannot be inspected", "err", err)
 				return
 			}
 			b.judge(func(m *machine, now time.Time) { m.advise(advice, now) })

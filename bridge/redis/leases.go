@@ -130,7 +130,7 @@ func (l *Leases) put(strand string, size int, k *call, fail func(*codec.Error)) 
 
 // refused is the answer to a reply that no script gives.
 func (l *Leases) refused(what string, err error) *codec.Error {
-	l.bridge.log.Error("redis: "+what+" was refused", "error", err)
+	l.bridge.log.Error("redis: "+what+" was refused", "err", err)
 	return errServer
 }
 

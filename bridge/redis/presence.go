@@ -271,7 +271,7 @@ func (p *Presence) renew(id string) {
 			args: []any{"SET", key, b.config.Node, "PX", ttl(b.config.Lease), "GET"},
 			done: func(reply any, err error) {
 				if err != nil {
-					b.log.Error("redis: the node's lease was refused", "error", err)
+					b.log.Error("redis: the node's lease was refused", "err", err)
 				}
 				answered(err == nil, reply != nil)
 			},

@@ -138,7 +138,7 @@ func (h *hall) message(text string) {
 	f, err := readFrame(text)
 	if err != nil {
 		b.counters.Unreadable.Add(1)
-		b.log.Error("redis: a change of presence that cannot be read", "error", err)
+		b.log.Error("redis: a change of presence that cannot be read", "err", err)
 		h.anew()
 		return
 	}

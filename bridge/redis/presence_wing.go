@@ -78,7 +78,7 @@ func (w *wing) ask(topic codec.Topic, s *script, node string, args []any, size i
 		r, bad := readHallReply(reply, err)
 		switch {
 		case bad != nil:
-			b.log.Error("redis: presence was refused", "error", bad)
+			b.log.Error("redis: presence was refused", "err", bad)
 			fail(errServer)
 		case !w.listener.post(true, func() { land(r) }):
 			fail(errClosed)
@@ -199,7 +199,7 @@ func (w *wing) list(topic codec.Topic, after string, limit int, done func(bridge
 		page, err := readPage(r)
 		switch {
 		case err != nil:
-			w.presence.bridge.log.Error("redis: a page of presence cannot be read", "error", err)
+			w.presence.bridge.log.Error("redis: a page of presence cannot be read", "err", err)
 			done(bridge.MemberPage{}, errServer)
 		case h != nil && h.unsettled(time.Now()):
 			done(bridge.MemberPage{}, errUnsettled)

@@ -132,7 +132,7 @@ func (b *Bridge) text(w *texts, pub *bridge.Publication, r bridge.Retention, ful
 	}
 	var err error
 	if t.text, err = w.of(pub.Event, pub.Buffered); err != nil {
-		b.log.Warn(errTooLarge.Message, "error", err)
+		b.log.Warn(errTooLarge.Message, "err", err)
 		t.refusal = errTooLarge
 	}
 	return t
@@ -318,7 +318,7 @@ func late(pub *bridge.Publication, now time.Time) bool {
 func (p *publishing) published(reply any, err error) {
 	letters, first, repeats, bad := publishReply(reply, err, p.token, len(p.sent))
 	if bad != nil {
-		p.bridge.log.Error("redis: a batch was refused", "error", bad)
+		p.bridge.log.Error("redis: a batch was refused", "err", bad)
 		for i, o := range p.ops {
 			for j := range p.results[i] {
 				p.results[i][j] = bridge.Published{Err: errServer}

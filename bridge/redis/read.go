@@ -51,7 +51,7 @@ func (b *Bridge) read(topic codec.Topic, req bridge.ReadRequest, joins bool, don
 		done: func(reply any, err error) {
 			page, bad := b.page(topic, req, reply, err)
 			if bad != nil {
-				b.log.Error("redis: a read was refused", "error", bad)
+				b.log.Error("redis: a read was refused", "err", bad)
 				done(bridge.Page{}, errServer)
 				return
 			}
@@ -101,7 +101,7 @@ func (b *Bridge) page(topic codec.Topic, req bridge.ReadRequest, reply any, err 
 		hole := err == nil && i > 0 && len(page.Events) > 0 && !follows(page.Events[len(page.Events)-1].Position.Offset, offset, req.Reverse)
 		if err != nil || hole {
 			b.counters.Unreadable.Add(1)
-			b.log.Error("redis: a member is no event that can be read", "offset", offset, "error", err)
+			b.log.Error("redis: a member is no event that can be read", "offset", offset, "err", err)
 			if req.Reverse {
 				page.More = false // the history begins after it
 				break

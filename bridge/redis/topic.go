@@ -295,7 +295,7 @@ func (t *topic) message(text string) {
 	n, err := readNotice(text)
 	if err != nil {
 		b.counters.Unreadable.Add(1)
-		b.log.Error("redis: a message that cannot be read", "error", err)
+		b.log.Error("redis: a message that cannot be read", "err", err)
 		return
 	}
 	if n.first.IsZero() {
@@ -355,7 +355,7 @@ func (t *topic) events(n *notice, at codec.Position) (list []*codec.Event) {
 		e, err := event(t.name, at, text, b.config.PayloadMax)
 		if err != nil {
 			b.counters.Unreadable.Add(1)
-			b.log.Error("redis: an event that cannot be read", "error", err)
+			b.log.Error("redis: an event that cannot be read", "err", err)
 			return list
 		}
 		list = append(list, e)

@@ -38,7 +38,7 @@ func TestEffectsOnRedis(t *testing.T) {
 		return room
 	}
 	connected := func(n *trial) string {
-		if n.ready(5 * time.Second) {
+		if n.ready(2 * awhile) {
 			return "up"
 		}
 		return "not up"
@@ -65,7 +65,7 @@ func TestEffectsOnRedis(t *testing.T) {
 		{[]string{"bridge.redis.channel_prefix=c:"}, on(), func(n *trial) string {
 			n.ready(trialTime)
 			n.join(token(n.t), []string{own(n)}, "")
-			return fmt.Sprint(soon(time.Second, func() bool { return redis.Do("PUBSUB", "CHANNELS", "c:room:acme:"+own(n)) != "" }))
+			return fmt.Sprint(soon(awhile, func() bool { return redis.Do("PUBSUB", "CHANNELS", "c:room:acme:"+own(n)) != "" }))
 		}, "false", "true"},
 		{[]string{"bridge.redis.username=pulse", "bridge.redis.password_file=" + password}, []string{"bridge.redis.addresses=" + locked.Address(), "deployment_key_file=" + deployment}, connected, "not up", "up"},
 		{[]string{"bridge.redis.password_file=" + defaults}, []string{"bridge.redis.addresses=" + locked.Address(), "deployment_key_file=" + deployment}, connected, "", "up"},
@@ -116,17 +116,17 @@ func TestEffectsOnRedis(t *testing.T) {
 	// What is published while Redis is away waits, up to a bound.
 	for _, e := range []effect{
 		{settings: []string{"bridge.redis.outage_queue.wait=0s"}, before: "0 at once", after: "8 at once"},
-		{settings: []string{"bridge.redis.outage_queue.items=4"}, before: "0 at once", after: "some at once"},
-		{settings: []string{"bridge.redis.outage_queue.bytes=64KiB"}, before: "0 at once", after: "some at once"},
+		{settings: []string{"bridge.redis.outage_queue.items=4"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
+		{settings: []string{"bridge.redis.outage_queue.bytes=64KiB"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
 	} {
 		name, _, _ := strings.Cut(e.settings[0], "=")
 		t.Run(name, func(t *testing.T) {
 			for _, source := range []string{"neither", "file", "environment", "flag"} {
-				redis := server.Start(t) // before there are connections that could take its port
 				t.Run(source, func(t *testing.T) {
 					t.Parallel()
+					redis := server.Start(t)
 					e := e
-					e.with = []string{"bridge.redis.addresses=" + redis.Address(), "deployment_key_file=" + deployment}
+					e.with = append([]string{"bridge.redis.addresses=" + redis.Address(), "deployment_key_file=" + deployment}, e.with...)
 					n := &trial{running: e.sources(t, trialYAML)[source](t), t: t}
 					want := e.after
 					if source == "neither" {
@@ -163,7 +163,7 @@ func (n *trial) away(redis *server.Server) string {
 	}
 	refused := 0
 	for range rooms {
-		if f := p.until("reply", 2*time.Second); f["err"] == nil {
+		if f := p.until("reply", 3*time.Second); f["err"] == nil {
 			break
 		}
 		refused++

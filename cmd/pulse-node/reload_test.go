@@ -111,9 +111,13 @@ func TestReloadChangesWhatIsLive(t *testing.T) {
 		{"origins", "\nrooms", "\norigins: [ https://app.example ]\nrooms", func(f *fixture) string { return asked(f, "https://app.example") }, "403 Forbidden", "200 OK"},
 		{"allow_missing_origin", "\nrooms", "\nallow_missing_origin: false\nrooms", func(f *fixture) string { return asked(f, "") }, "200 OK", "403 Forbidden"},
 		{"log.level", "\nrooms", "\nlog: { level: error }\nrooms", func(f *fixture) string {
-			before := len(f.logs.String())
+			n := &trial{running: f.running, t: t}
+			before, closes := len(f.logs.String()), n.figure("pulse_closes_total{")
 			welcome(f, f.token)
-			time.Sleep(50 * time.Millisecond) // nothing is to come
+			// An end that is counted has been logged.
+			if !soon(trialTime, func() bool { return n.figure("pulse_closes_total{") > closes }) {
+				t.Fatal("the connection does not end")
+			}
 			return fmt.Sprint(len(f.logs.String()) > before)
 		}, "true", "false"},
 	} {

@@ -1,0 +1,34 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// What a call came to is told by the server's own answer. An answer of another one,
+// inside an error of the driver, is none: a Sentinel says that it knows no such master
+// with the answer by which a server says that there is no such key.
+func TestFaultsOfCalls(t *testing.T) {
+	unreachable := fmt.Errorf("redis: all sentinels specified in configuration are unreachable: %w", errors.Join(goredis.Nil, io.EOF))
+	for _, tt := range []struct {
+		rule string
+		err  error
+		want fault
+	}{
+		{"an answer", nil, noFault},
+		{"no such key", goredis.Nil, noFault},
+		{"no such master", unreachable, lost},
+		{"no answer", io.EOF, lost},
+		{"too late", context.DeadlineExceeded, lost},
+		{"no master while the call is given up", errors.Join(goredis.Nil, context.Canceled), lost},
+	} {
+		if got := faultOf(tt.err); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.rule, got, tt.want)
+		}
+	}
+}
