@@ -20,11 +20,15 @@ type gwsSocket struct {
 
 func dialGWS(v variant, n *node, in inbox) (socket, error) {
 	s := &gwsSocket{in: in, pongs: make(chan string, 1)}
+	trust := n.trust
+	if trust != nil {
+		trust = trust.Clone() // gws writes the server's name into it
+	}
 	var err error
 	s.Conn, _, err = gws.NewClient(s, &gws.ClientOption{
 		Addr:              n.url + "/v1/ws",
 		RequestHeader:     http.Header{"Sec-WebSocket-Protocol": {"pulse.v1." + v.codec.String()}},
-		TlsConfig:         n.trust,
+		TlsConfig:         trust,
 		HandshakeTimeout:  patience,
 		CheckUtf8Enabled:  true,
 		PermessageDeflate: gws.PermessageDeflate{Enabled: v.compression, ClientContextTakeover: true, Threshold: 64},
