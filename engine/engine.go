@@ -225,7 +225,7 @@ func (e *Engine) newTenant(name string) *node {
 	n.rooms = &room.Env{
 		Broker: e.broker, Presence: e.presence, Pool: e.pool, Wheel: e.wheel, Tenant: n.Flow(), Queue: n.Queue(), Present: n.Present(),
 		Keys: e.coalesce, Lanes: &e.roomLanes, Replay: n.Replay(),
-		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - 4<<10,
+		EID: e.eid, Logger: e.cfg.Logger, MaxSnapshot: e.cfg.Limits.MaxFrameBytes - message.AnswerRest,
 		MaxEvent:   e.cfg.Limits.MaxMessageBytes,
 		Grace:      max(0, e.cfg.Limits.PresenceGrace),
 		Generation: func() uint64 { return e.generations.Add(1) },

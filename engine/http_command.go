@@ -31,24 +31,18 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 	if err != nil {
 		return nil, err
 	}
-	by := make(caller, 1)
-	now := x.e.pool.Now()
+	by, wait := make(caller, 1), message.CommandTime(r)
+	if wait <= 0 {
+		return nil, message.ErrDeadline
+	}
 	c := &message.Command{
 		By: by, Name: r.Name, Data: r.Data, Topic: codec.Topic{Tenant: x.identity.Tenant, Room: r.Room},
-		Subject: x.identity.Subject, DedupKey: r.DedupKey, Window: kind.DedupWindow,
-		Codec: x.codec, MaxResult: x.e.cfg.Limits.MaxFrameBytes - answerRest,
+		Subject: x.identity.Subject, DedupKey: r.DedupKey, Window: kind.DedupWindow, Deadline: x.e.pool.Now() + int64(wait),
+		Codec: x.codec, MaxResult: x.e.cfg.Limits.MaxFrameBytes - message.AnswerRest,
 	}
 	if c.Window <= 0 {
 		c.DedupKey = ""
 	}
-	wait := commandTime
-	if r.HasDeadline {
-		wait = min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
-	}
-	if wait <= 0 {
-		return nil, message.ErrDeadline
-	}
-	c.Deadline = now + int64(wait)
 	if err := x.within(r); err != nil {
 		return nil, err
 	}
@@ -68,10 +62,3 @@ func (x *exchange) command(ctx context.Context, r *codec.Command) (codec.Result,
 		return nil, message.Unavailable(codec.ScopeRoom)
 	}
 }
-
-const (
-	// commandTime is how long a command without a deadline of its own may take.
-	commandTime = 30 * time.Second
-	// answerRest is what an answer holds beside the result of a command.
-	answerRest = 4 << 10
-)

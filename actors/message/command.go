@@ -18,6 +18,21 @@ import (
 // it is not over yet.
 const attemptGrace = time.Minute
 
+const (
+	// commandTime is how long a command without a deadline of its own may take.
+	commandTime = 30 * time.Second
+	// AnswerRest is what an answer holds beside the result of a command, in bytes.
+	AnswerRest = 4 << 10
+)
+
+// CommandTime is how long a client's command may take.
+func CommandTime(r *codec.Command) time.Duration {
+	if !r.HasDeadline {
+		return commandTime
+	}
+	return min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
+}
+
 var (
 	errNoFrame  = codec.NewError(codec.CodeInternal, "the result does not fit a frame")
 	errTooLarge = errors.New("message: the command's result does not fit a frame")

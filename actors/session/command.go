@@ -12,37 +12,23 @@ import (
 	"github.com/yaza-dev/pulse/scheduler"
 )
 
-const (
-	// commandTime is how long a command without a deadline of its own may take.
-	commandTime = 30 * time.Second
-	// tenantWindow is how long results of the tenant's own commands are remembered
-	// under their dedup keys.
-	tenantWindow = 2 * time.Minute
-	// replyBytes is what a reply may hold beside the result of a command.
-	replyBytes = 4 << 10
-)
+// tenantWindow is how long results of the tenant's own commands are remembered under
+// their dedup keys.
+const tenantWindow = 2 * time.Minute
 
-var (
-	errNoHandler = codec.NewError(codec.CodeNotFound, "nobody handles this command")
-)
+var errNoHandler = codec.NewError(codec.CodeNotFound, "nobody handles this command")
 
 // command hands a command to the room, or to the tenant's handler. Order of
 // refusals: right, existence, limits; that a room's handler takes no commands is
 // the room's to say.
 func (s *Session) command(r *codec.Command) *codec.Error {
-	who := s.identity.Load()
+	who, wait := s.identity.Load(), message.CommandTime(r)
 	c := &message.Command{
 		By: message.Client{Out: &s.out}, ID: r.ID, Name: r.Name, Data: r.Data,
 		Topic:   codec.Topic{Tenant: who.Tenant, Room: r.Room},
-		Subject: who.Subject, Session: s.id, DedupKey: r.DedupKey,
-		Codec: s.out.Framing().Protocol.Codec(), MaxResult: s.cfg.Limits.MaxFrameBytes - replyBytes,
+		Subject: who.Subject, Session: s.id, DedupKey: r.DedupKey, Deadline: s.turn.Now() + int64(wait),
+		Codec: s.out.Framing().Protocol.Codec(), MaxResult: s.cfg.Limits.MaxFrameBytes - message.AnswerRest,
 	}
-	wait := commandTime
-	if r.HasDeadline {
-		wait = min(r.Deadline, 1<<62) // so that the sum with the clock stays positive
-	}
-	c.Deadline = s.turn.Now() + int64(wait)
-
 	if r.Room == "" {
 		switch {
 		case !who.Grants.AllowsTenant(auth.Command):
