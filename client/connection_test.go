@@ -102,25 +102,28 @@ func TestRefusedBeforeTheUpgrade(t *testing.T) {
 	}
 }
 
+// quick makes a welcome after which silence is noticed soon.
+func quick(w *codec.Welcome) { w.Ping, w.Pong = 40*time.Millisecond, 20*time.Millisecond }
+
 func TestSilentServerIsLeft(t *testing.T) {
 	s := play(t, codec.JSON)
 	c := start(t, s.url, "alice", nil)
-	quick := func(w *codec.Welcome) { w.Ping, w.Pong = 40*time.Millisecond, 20*time.Millisecond }
 	a, _ := s.greet(quick)
 	if code := a.closed(); code != -1 {
 		t.Errorf("it said %d; a session that goes on says nothing", code)
 	}
-	b, hello := s.greet(quick)
+	const ping, pong = 600 * time.Millisecond, 600 * time.Millisecond
+	b, hello := s.greet(func(w *codec.Welcome) { w.Ping, w.Pong = ping, pong })
 	if hello.Resume != "sealed" {
 		t.Errorf("%+v", hello)
 	}
 	// Pings keep it, ours as frames and those of the WebSocket layer, which nobody
 	// else hears of.
-	for end := time.Now().Add(150 * time.Millisecond); time.Now().Before(end); {
+	for end := time.Now().Add(ping + 2*pong); time.Now().Before(end); {
 		b.say(&codec.Ping{})
 		expect[*codec.Pong](b)
 	}
-	for end := time.Now().Add(150 * time.Millisecond); time.Now().Before(end); {
+	for end := time.Now().Add(ping + 2*pong); time.Now().Before(end); {
 		if err := b.ws.Ping(soon(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +138,7 @@ func TestSilentServerIsLeft(t *testing.T) {
 func TestServerThatTakesNothingIsLeft(t *testing.T) {
 	s := play(t, codec.JSON)
 	s.deaf = true
-	c := start(t, s.url, "alice", func(o *client.Options) { o.Timeout = 200 * time.Millisecond })
+	c := start(t, s.url, "alice", func(o *client.Options) { o.Timeout = 2 * time.Second })
 	s.next().welcome(&codec.Hello{}, func(w *codec.Welcome) { w.MaxMessageBytes = 1 << 20 })
 	if _, err := c.Session(soon(t)); err != nil {
 		t.Fatal(err)
@@ -158,7 +161,7 @@ func TestDrain(t *testing.T) {
 		answers <- err
 	}()
 	r := expect[*codec.Command](a)
-	a.say(&codec.Drain{ReconnectMin: time.Millisecond, ReconnectMax: 2 * time.Millisecond, Deadline: time.Second})
+	a.say(&codec.Drain{ReconnectMin: time.Millisecond, ReconnectMax: 2 * time.Millisecond, Deadline: patience})
 	for c.TryPublish(client.Publish{Room: "chat", Event: "e"}) != client.ErrOffline {
 		time.Sleep(time.Millisecond)
 	}
@@ -183,17 +186,17 @@ func TestEveryWayToLoseAConnectionIsBackedOff(t *testing.T) {
 			return s.url, nil
 		}
 	}
-	greeting := func(then func(*act)) func(t *testing.T) (string, func()) {
+	greeting := func(change func(*codec.Welcome), then func(*act)) func(t *testing.T) (string, func()) {
 		return func(t *testing.T) (string, func()) {
 			s := play(t, codec.JSON)
 			return s.url, func() {
-				a, _ := s.greet(func(w *codec.Welcome) { w.Ping, w.Pong = 40*time.Millisecond, 20*time.Millisecond })
+				a, _ := s.greet(change)
 				then(a)
 			}
 		}
 	}
 	closing := func(code int) func(t *testing.T) (string, func()) {
-		return greeting(func(a *act) { a.close(code, "") })
+		return greeting(nil, func(a *act) { a.close(code, "") })
 	}
 	for way, begin := range map[string]func(t *testing.T) (url string, each func()){
 		"nobody listens": func(t *testing.T) (string, func()) {
@@ -210,8 +213,8 @@ func TestEveryWayToLoseAConnectionIsBackedOff(t *testing.T) {
 		"another subprotocol": func(t *testing.T) (string, func()) { return play(t, codec.Msgpack).url, nil },
 		"cut":                 closing(0), "1001": closing(1001), "1011": closing(1011), "1012": closing(1012), "1013": closing(1013),
 		"4500": closing(4500), "4529": closing(4529), "4000": closing(4000),
-		"a malformed frame": greeting(func(a *act) { a.raw([]byte("[]")) }),
-		"silence":           greeting(func(*act) {}),
+		"a malformed frame": greeting(nil, func(a *act) { a.raw([]byte("[]")) }),
+		"silence":           greeting(quick, func(*act) {}),
 	} {
 		t.Run(way, func(t *testing.T) {
 			url, each := begin(t)
@@ -219,8 +222,12 @@ func TestEveryWayToLoseAConnectionIsBackedOff(t *testing.T) {
 			if way == "no token" {
 				noToken = errors.New("the issuer is away")
 			}
+			timeout := patience
+			if way == "no welcome" {
+				timeout = 300 * time.Millisecond
+			}
 			watched := make(chan struct{})
-			c, err := client.New(client.Options{URL: url, Timeout: 300 * time.Millisecond, Token: func(context.Context) (string, error) {
+			c, err := client.New(client.Options{URL: url, Timeout: timeout, Token: func(context.Context) (string, error) {
 				<-watched
 				return "token", noToken
 			}})

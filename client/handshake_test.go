@@ -31,21 +31,19 @@ func TestB152_HalfOpenHandshakes(t *testing.T) {
 			defer l.Close()
 			c := start(t, half.scheme+"://"+l.Addr().String(), "alice", func(o *client.Options) { o.Timeout = 50 * time.Millisecond })
 			defer c.Close()
-			for range 3 {
+			for answered := 0; answered < 3; {
 				conn, err := l.Accept()
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				if half.answer == "" {
-					continue
+				if half.answer != "" {
+					if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+						continue // its time was up before it had asked
+					}
+					_, _ = conn.Write([]byte(half.answer)) // it may have gone by now
 				}
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := conn.Write([]byte(half.answer)); err != nil {
-					t.Fatal(err)
-				}
+				answered++
 			}
 			if err := c.Status().Err; !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v", err)
@@ -54,7 +52,7 @@ func TestB152_HalfOpenHandshakes(t *testing.T) {
 	}
 	t.Run("an upgrade without a welcome", func(t *testing.T) {
 		s := play(t, codec.JSON)
-		c := start(t, s.url, "alice", func(o *client.Options) { o.Timeout = 50 * time.Millisecond })
+		c := start(t, s.url, "alice", func(o *client.Options) { o.Timeout = time.Second })
 		for range 3 {
 			expect[*codec.Hello](s.next())
 		}
@@ -67,7 +65,7 @@ func TestB152_HalfOpenHandshakes(t *testing.T) {
 		s := play(t, codec.JSON)
 		var asked atomic.Int64
 		start(t, s.url, "", func(o *client.Options) {
-			o.Timeout = 20 * time.Millisecond
+			o.Timeout = time.Second
 			o.Token = func(ctx context.Context) (string, error) {
 				if asked.Add(1) < 3 {
 					<-ctx.Done()

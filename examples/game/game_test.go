@@ -58,7 +58,7 @@ type table struct {
 
 func newTable(t *testing.T, away time.Duration, save func(context.Context, round) error, change ...func(*engine.Config)) *table {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	tb := &table{ctx: ctx}
 	tb.publish.Store(-1)
 	tb.apply.Store(-1)

@@ -28,7 +28,7 @@ func (everybody) Authenticate(_ context.Context, c auth.Credentials) (*auth.Iden
 
 // TestAuction plays an auction: over a socket, and from the program itself.
 func TestAuction(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	e, err := engine.Start(ctx, engine.Config{
 		Authenticator: everybody{},
