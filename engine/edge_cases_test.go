@@ -1,17 +1,16 @@
 package engine
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -158,95 +157,61 @@ func TestB105_CredentialsAreInNoLogAndNoAnswer(t *testing.T) {
 }
 
 // Sockets that were upgraded and never say hello end when it is due, whether they
-// are silent or send it byte by byte, and so many there are at most.
+// are silent or send it byte by byte, and so many there are at most. Virtual time.
 // reearth/ygo#47, kent8192/reinhardt-web#508
 func TestB106_SocketsThatNeverSayHelloEnd(t *testing.T) {
-	const most, all = 40, 200
-	w := startWeb(t, func(c *Config) {
-		c.Limits.HandshakeTimeout = time.Second
-		c.Limits.MaxUnauthenticatedPerAddress = most
-	})
-	address := strings.TrimPrefix(w.url, "http://")
-	request := "GET /v1/ws HTTP/1.1\r\nHost: " + address + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-	type end struct {
-		status  int
-		retry   string
-		behind  string // an upgrade, to the end
-		took    time.Duration
-		problem error
-	}
-	ends := make(chan end, all)
-	began := time.Now()
-	for i := range all {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
-		stop := make(chan struct{})
-		t.Cleanup(func() { close(stop) })
-		go func() {
-			_ = c.SetReadDeadline(began.Add(20 * time.Second))
-			in := bufio.NewReader(c)
-			resp, err := http.ReadResponse(in, nil)
-			if err != nil {
-				ends <- end{problem: err}
-				return
+	synctest.Test(t, func(t *testing.T) {
+		const most, all, timeout = 40, 200, time.Second
+		e := start(t, func(c *Config) {
+			c.Limits.HandshakeTimeout = timeout
+			c.Limits.MaxUnauthenticatedPerAddress = most
+		})
+		p := e.overPipes(t)
+		var dripping, reading sync.WaitGroup
+		upgraded := 0
+		began := time.Now()
+		for i := range all {
+			r := p.raw(handshake())
+			switch status, h, _ := r.answer(); {
+			case status == http.StatusServiceUnavailable && h.Get("Retry-After") != "":
+				continue
+			case status != http.StatusSwitchingProtocols:
+				t.Fatalf("answered %d %v", status, h)
 			}
-			e := end{status: resp.StatusCode, retry: resp.Header.Get("Retry-After")}
-			if e.status == http.StatusSwitchingProtocols {
-				text, _ := io.ReadAll(in) // a reset is an end too
-				e.behind, e.took = string(text), time.Since(began)
-			}
-			ends <- e
-		}()
-		if i%2 == 0 {
-			continue
-		}
-		go func() { // a masked text frame of many bytes, slowly
-			drip := time.NewTicker(100 * time.Millisecond)
-			defer drip.Stop()
-			frame := []byte("\x81\xfe\x10\x00\x00\x00\x00\x00" + strings.Repeat(" ", 4096))
-			for {
-				select {
-				case <-stop:
-					return
-				case <-drip.C:
-					_, _ = c.Write(frame[:1]) // fails when it was cut
-					frame = frame[1:]
-				}
-			}
-		}()
-	}
-	upgraded := 0
-	for range all {
-		got := <-ends
-		switch {
-		case got.problem != nil:
-			t.Fatal(got.problem)
-		case got.status == http.StatusSwitchingProtocols:
 			upgraded++
-			if got.took > 10*time.Second || !strings.HasPrefix(got.behind, "\x88") || !strings.Contains(got.behind, "\x11\x94") { // 4500
-				t.Errorf("closed after %v with %q", got.took, got.behind)
+			reading.Go(func() {
+				behind, _ := io.ReadAll(r.in)
+				if took := time.Since(began); took < timeout || took > 5*time.Second || !bytes.HasPrefix(behind, []byte("\x88")) || !bytes.Contains(behind, []byte("\x11\x94")) { // 4500
+					t.Errorf("closed after %v with %q", took, behind)
+				}
+			})
+			if i%2 == 0 {
+				continue
 			}
-		case got.status != 503 || got.retry == "":
-			t.Errorf("answered %d, to come again in %q", got.status, got.retry)
+			dripping.Go(func() { // a masked text frame of many bytes, slowly
+				frame := []byte("\x81\xfe\x10\x00\x00\x00\x00\x00" + strings.Repeat(" ", 4096))
+				for _, err := r.Write(frame[:1]); err == nil; _, err = r.Write(frame[:1]) { // until it was cut
+					frame = frame[1:]
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
 		}
-	}
-	if upgraded < most || upgraded == all {
-		t.Errorf("%d of %d were upgraded, of which there may be %d at once", upgraded, all, most)
-	}
-	if who, refused := w.welcomed("acme/a", websocket.DialOptions{}); who != "a" {
-		t.Errorf("then a client is refused with %d", refused)
-	}
-	eventually(t, "nobody is counted any more", func() bool { // a welcome may come before
-		w.e.admission.mu.Lock()
-		defer w.e.admission.mu.Unlock()
-		return w.e.admission.waiting == 0 && len(w.e.admission.from) == 0
+		if upgraded != most {
+			t.Errorf("%d of %d were upgraded, of which there may be %d at once", upgraded, all, most)
+		}
+		reading.Wait()
+		dripping.Wait()
+		synctest.Wait()
+		if n, from := e.admission.waiting, len(e.admission.from); n+from > 0 {
+			t.Errorf("%d still wait, of %d addresses", n, from)
+		}
+		r := p.raw(handshake("Authorization: Bearer acme/a"))
+		status, _, _ := r.answer()
+		r.say(string(masked(`{"t":"hello"}`)))
+		head := make([]byte, 2)
+		if _, err := io.ReadFull(r.in, head); status != http.StatusSwitchingProtocols || err != nil || head[0] != 0x81 {
+			t.Errorf("then a client is answered %d, % x, %v", status, head, err)
+		}
 	})
 }
 
