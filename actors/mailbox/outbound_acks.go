@@ -80,7 +80,13 @@ func unacked(events []Delivery) (n int) {
 // membership has none: what it is sent is dropped. Under mu.
 func (o *Outbound) allows(seat Seat, n int) bool {
 	s := o.seated(seat)
-	return s == nil || s.acks == nil || n == 0 || s.acks.open.Len()+n <= o.cfg.Unacked
+	if s == nil || n == 0 {
+		return true
+	}
+	if s.acks != nil {
+		n += s.acks.open.Len()
+	}
+	return n <= o.cfg.Unacked
 }
 
 // await notes buffered events that the seat is sent. Under mu.

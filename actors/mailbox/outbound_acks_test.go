@@ -126,6 +126,12 @@ func TestOutboundABundleKeepsTheWindow(t *testing.T) {
 	want(t, "as far as the window reaches", fmt.Sprint(posted, full), "3 true")
 	want(t, "written", fmt.Sprint(r.written()), "[e1 e2 e3 e4 e5 e6]")
 	r.ended()
+
+	r = newOpenRig(t, 100, 1<<16)
+	s = seatOpen(r)
+	posted, full = r.run1(s, bundleOf(order(1), order(2), order(3), order(4), order(5)), true)
+	want(t, "the first of all likewise", fmt.Sprint(posted, full), "4 true")
+	r.ended()
 }
 
 // A window ends with its membership, and with a reset: what a client was sent
