@@ -3,8 +3,13 @@ package main
 import (
 	"crypto/tls"
 	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,29 +53,14 @@ func TestLogTellsWhyThereIsNoRedis(t *testing.T) {
 	deployment := write(t, "deployment", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n")
 	plain := server.Start(t)
 	group := server.StartSentinels(t, time.Second)
-	cert, key, _ := newCertificate(t)
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	strangers, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { // until the listener is closed
-		for c, err := strangers.Accept(); err == nil; c, err = strangers.Accept() {
-			_ = c.(*tls.Conn).Handshake() // which the client breaks off
-			_ = c.Close()
-		}
-	}()
-	t.Cleanup(func() { strangers.Close() })
+	strangers := byTLS(t, plain)
 	for _, tt := range []struct {
 		rule  string
 		flags []string
 		says  string
 	}{
 		{"nobody is there", []string{"bridge.redis.addresses=127.0.0.1:1"}, "connection refused"},
-		{"a certificate of somebody else", []string{"bridge.redis.addresses=" + strangers.Addr().String(), "bridge.redis.tls=true"}, "certificate"},
+		{"a certificate of somebody else", []string{"bridge.redis.addresses=" + strangers.address, "bridge.redis.tls=true"}, "certificate"},
 		{"a cluster that is none", []string{"bridge.redis.addresses=" + plain.Address(), "bridge.redis.mode=cluster"}, "cluster support disabled"},
 		{"a master by another name", []string{"bridge.redis.addresses=" + strings.Join(group.Addresses, ","), "bridge.redis.mode=sentinel", "bridge.redis.master_name=other"}, `knows no master "other"`},
 	} {
@@ -95,5 +85,70 @@ func TestLogTellsWhyThereIsNoRedis(t *testing.T) {
 				t.Errorf("%s", n.logs)
 			}
 		})
+	}
+}
+
+// front is a Redis that is reached by TLS.
+type front struct{ address, cert string }
+
+// byTLS ends TLS before a server, for as long as the test runs.
+func byTLS(t *testing.T, redis *server.Server) front {
+	t.Helper()
+	cert, key, _ := newCertificate(t)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
+			all.Go(func() {
+				defer client.Close()
+				behind, err := net.Dial("tcp", redis.Address())
+				if err != nil {
+					return
+				}
+				defer behind.Close()
+				all.Go(func() {
+					_, _ = io.Copy(behind, client) // until either ends
+					_ = behind.Close()
+				})
+				_, _ = io.Copy(client, behind)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait() // for nodes that have ended
+	})
+	return front{l.Addr().String(), cert}
+}
+
+// Redis may be reached by TLS: by whom the system trusts, or the file that SSL_CERT_FILE
+// names.
+func TestRedisByTLS(t *testing.T) {
+	redis := byTLS(t, server.Start(t))
+	cmd := serving(t, write(t, "pulse.yaml", keys))
+	cmd.Args = append(cmd.Args, "--bridge.redis.addresses="+redis.address, "--bridge.redis.tls=true",
+		"--deployment_key_file="+write(t, "deployment", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n"))
+	cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+redis.cert)
+	_, internal := listens(t, cmd)
+	defer http.DefaultClient.CloseIdleConnections()
+	text := ""
+	if !soon(trialTime, func() bool {
+		_, text = get(t, internal+"/readyz")
+		return strings.Contains(text, `"ok"`)
+	}) {
+		t.Errorf("it says %s", text)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("end: %v", err)
 	}
 }

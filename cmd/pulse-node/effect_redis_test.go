@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/yaza-dev/pulse/cmd/pulse-node/internal/config"
 	"github.com/yaza-dev/pulse/tests/redis/server"
 )
 
@@ -56,7 +58,9 @@ func TestEffectsOnRedis(t *testing.T) {
 	password := write(t, "password", "secret\n")
 	defaults := write(t, "other", "other\n")
 
-	for _, e := range []effect{
+	group := server.StartSentinels(t, time.Minute) // nobody is missed
+
+	effects := []effect{
 		{[]string{"bridge.redis.addresses=" + redis.Address()}, []string{"deployment_key_file=" + deployment}, func(n *trial) string {
 			n.ready(trialTime)
 			return fmt.Sprint(redis.Do("KEYS", "pulse:buffer:acme:"+in(n, 1)) != "")
@@ -102,23 +106,44 @@ func TestEffectsOnRedis(t *testing.T) {
 			}
 			return "another"
 		}, "", "nine"},
-	} {
-		name := ""
+		{[]string{"bridge.redis.mode=sentinel", "bridge.redis.master_name=" + server.MasterName},
+			[]string{"bridge.redis.addresses=" + group.Addresses[0], "deployment_key_file=" + deployment}, connected, "not up", "up"},
+		{[]string{"bridge.redis.tls=true"}, on(), connected, "up", "not up"}, // to a server without
+		{[]string{"bridge.redis.check=500ms"}, on(), func(n *trial) string {
+			n.ready(trialTime)
+			p, _ := n.join(token(n.t), []string{in(n, 1)}, "")
+			redis.Do("HINCRBY", "pulse:meta:acme:"+own(n), "o", "1") // an event that nobody is told of
+			if p.until("reset", 2*awhile)["t"] == "reset" {
+				return "noticed"
+			}
+			return "not noticed"
+		}, "not noticed", "noticed"},
+	}
+	waiting := []effect{ // of what is published while Redis is away: it waits, up to a bound
+		{settings: []string{"bridge.redis.outage_queue.wait=0s"}, before: "0 at once", after: "8 at once"},
+		{settings: []string{"bridge.redis.outage_queue.items=4"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
+		{settings: []string{"bridge.redis.outage_queue.bytes=64KiB"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
+	}
+	shown := map[string]bool{}
+	for _, e := range slices.Concat(effects, waiting) {
 		for _, s := range e.settings {
-			name, _, _ = strings.Cut(s, "=")
+			name, _, _ := strings.Cut(s, "=")
+			shown[name] = true
 		}
+	}
+	for _, s := range config.Settings() {
+		if strings.HasPrefix(s.Path, "bridge.redis.") && !shown[s.Path] {
+			t.Errorf("%s: nothing shows that it does something", s.Path)
+		}
+	}
+	for _, e := range effects {
+		name, _, _ := strings.Cut(e.settings[len(e.settings)-1], "=")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e.check(t, trialYAML)
 		})
 	}
-
-	// What is published while Redis is away waits, up to a bound.
-	for _, e := range []effect{
-		{settings: []string{"bridge.redis.outage_queue.wait=0s"}, before: "0 at once", after: "8 at once"},
-		{settings: []string{"bridge.redis.outage_queue.items=4"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
-		{settings: []string{"bridge.redis.outage_queue.bytes=64KiB"}, with: []string{"bridge.redis.outage_queue.wait=20s"}, before: "0 at once", after: "some at once"},
-	} {
+	for _, e := range waiting {
 		name, _, _ := strings.Cut(e.settings[0], "=")
 		t.Run(name, func(t *testing.T) {
 			for _, source := range []string{"neither", "file", "environment", "flag"} {

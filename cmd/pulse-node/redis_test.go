@@ -30,7 +30,7 @@ func TestSettingsOfRedisReachTheBridge(t *testing.T) {
 		field string
 		want  any
 	}{
-		"bridge.redis.addresses":             {"127.0.0.1:1,127.0.0.1:2", "Addresses", []string{"127.0.0.1:1", "127.0.0.1:2"}},
+		"bridge.redis.addresses":             {"127.0.0.1:1", "Addresses", []string{"127.0.0.1:1"}},
 		"bridge.redis.mode":                  {"cluster", "Mode", redis.Cluster},
 		"bridge.redis.username":              {"u", "Username", "u"},
 		"bridge.redis.password_file":         {password, "Password", "secret"},

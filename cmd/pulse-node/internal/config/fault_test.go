@@ -116,6 +116,7 @@ func TestFaults(t *testing.T) {
 		{"Redis without a deployment key", "bridge: { redis: { addresses: ['127.0.0.1:6379'] } }", "deployment_key_file", "every node"},
 		{"an address that is none", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1'] } }", "bridge.redis.addresses[0]", "host:port"},
 		{"a port of Redis that is none", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:99999'] } }", "bridge.redis.addresses[0]", "host:port"},
+		{"two servers that stand alone", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379', '127.0.0.1:6380'] } }", "bridge.redis.addresses", "one"},
 		{"sentinel without a name", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], mode: sentinel } }", "bridge.redis.master_name", "sentinel"},
 		{"a name without sentinel", "deployment_key_file: $KEYS\nbridge: { redis: { addresses: ['127.0.0.1:6379'], master_name: m } }", "bridge.redis.master_name", "sentinel"},
 		{"a prefix that is a hash tag", "bridge: { redis: { key_prefix: 'p{1}:' } }", "bridge.redis.key_prefix", "'{'"},

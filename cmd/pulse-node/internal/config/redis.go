@@ -26,6 +26,9 @@ func (l *loader) checkRedis() {
 			l.fault(fmt.Sprintf("%saddresses[%d]", at, i), l.source(at+"addresses"), fmt.Sprintf("%q must be host:port", address))
 		}
 	}
+	if r.Mode == "standalone" && len(r.Addresses) > 1 {
+		fault("addresses", fmt.Sprintf("must be one with mode standalone, and are %d", len(r.Addresses)))
+	}
 	switch {
 	case r.Mode == "sentinel" && r.MasterName == "":
 		fault("master_name", "must be set with mode sentinel")
