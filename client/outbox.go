@@ -191,6 +191,7 @@ func (o *outbox) lose() {
 	o.waiting = slices.DeleteFunc(o.waiting, func(c *call) bool {
 		gone := c.lost == isForgotten
 		if gone {
+			o.account(c, -1)
 			c.done(nil, nil)
 		}
 		return gone

@@ -182,6 +182,21 @@ func TestOutboxEndsAllThatIsThere(t *testing.T) {
 	b.want(b.sends(at(0)))
 }
 
+// What waited and is said by the next hello takes no place in the queue any more.
+func TestOutboxForgetsWhatItCounted(t *testing.T) {
+	b := newBench(t, Bound{3, 1e9})
+	for range 5 {
+		b.add("join", isForgotten)
+		b.add("leave", isForgotten)
+		b.o.lose()
+		delete(b.ends, "join")
+		delete(b.ends, "leave")
+	}
+	if b.o.count != 0 || b.o.bytes != 0 {
+		t.Errorf("nothing waits, and %d of %d bytes are counted", b.o.count, b.o.bytes)
+	}
+}
+
 func TestOutboxKeepsTimes(t *testing.T) {
 	b := newBench(t, Bound{10, 1e9})
 	ttl := &codec.Publish{Event: "e", TTL: 5 * time.Second, HasTTL: true}
