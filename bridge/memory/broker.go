@@ -44,6 +44,8 @@ type Broker struct {
 
 	tokens atomic.Uint64 // of attempts, given out
 
+	sweeping sync.Mutex // one sweep at a time: it visits what another would have removed; taken before a tenant's mu
+
 	relief sync.Mutex // one goroutine at a time makes room on the node; taken before a tenant's mu
 
 	mu sync.RWMutex // taken after a tenant's mu, or alone

@@ -17,6 +17,9 @@ const (
 
 func (b *Broker) Sweep() { b.sweep() }
 
+// Faults is what the node's account has been given back too much.
+func (b *Broker) Faults() int64 { return b.account.Faults() }
+
 // Records counts the records of all tenants, and the tenants.
 func (b *Broker) Records() (records, tenants int) {
 	b.mu.RLock()

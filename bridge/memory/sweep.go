@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/yaza-dev/pulse/bridge"
@@ -25,15 +27,19 @@ func (b *Broker) sweeper() {
 
 // sweep removes what age has ended: events, keys, records, tenants.
 func (b *Broker) sweep() {
+	answers{b.swept(), bridge.Attempted{Err: errLapsed}}.hand()
+}
+
+// swept is sweep but for those who wait for commands whose time is over.
+func (b *Broker) swept() (lost []func(bridge.Attempted)) {
+	b.sweeping.Lock()
+	defer b.sweeping.Unlock()
 	b.mu.RLock()
-	tenants := make([]*tenant, 0, len(b.tenants))
-	for _, t := range b.tenants {
-		tenants = append(tenants, t)
-	}
+	tenants := slices.Collect(maps.Values(b.tenants))
 	b.mu.RUnlock()
 	for _, t := range tenants {
 		t.mu.Lock()
-		lost := t.sweep(b.now())
+		lost = append(lost, t.sweep(b.now())...)
 		if !t.ended && t.topics.len() == 0 {
 			t.ended = true
 			b.mu.Lock()
@@ -41,8 +47,8 @@ func (b *Broker) sweep() {
 			b.mu.Unlock()
 		}
 		t.mu.Unlock()
-		answers{lost, bridge.Attempted{Err: errLapsed}}.hand()
 	}
+	return lost
 }
 
 // sweep visits every record. It lets go of the lock now and then: the iteration
