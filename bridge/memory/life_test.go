@@ -195,7 +195,7 @@ func TestHeapReturnsToItsBaseline(t *testing.T) {
 	}
 	clear(batch)
 	full := heapAlloc()
-	if n := runtime.NumGoroutine(); n != goroutines {
+	if n := runtime.NumGoroutine(); n > goroutines { // those of tests before may end
 		t.Errorf("%d goroutines for 100,000 rooms", n-goroutines)
 	}
 	used := b.Used()
