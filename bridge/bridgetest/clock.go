@@ -47,6 +47,17 @@ func (c *Clock) seconds(n int) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
+// near is how many seconds from the end of a window its rule is still tried: one where
+// time is stepped, and as many as a call takes on a busy machine where it is real.
+func (c *Clock) near() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.second > 0 {
+		return 20
+	}
+	return 1
+}
+
 // until lets time pass up to an instant.
 func (c *Clock) until(at time.Time) {
 	c.mu.Lock()

@@ -67,15 +67,15 @@ func testRetention(t *testing.T, factory Factory) {
 	t.Run("by age", func(t *testing.T) {
 		tr := begin(t, factory)
 		r := plenty
-		r.Age = tr.clock.seconds(60)
+		r.Age = tr.clock.seconds(90)
 		start := tr.clock.Now()
-		for i, at := range []int{0, 20, 40} {
+		for i, at := range []int{0, 30, 60} {
 			tr.clock.until(start.Add(tr.clock.seconds(at)))
 			if got := tr.fill(room, r, 1)[0].Position.Offset; got != uint64(i+1) {
 				t.Fatalf("offset %d", got)
 			}
 		}
-		for _, c := range []struct{ at, kept int }{{55, 3}, {65, 2}, {85, 1}, {105, 0}} {
+		for _, c := range []struct{ at, kept int }{{75, 3}, {105, 2}, {135, 1}, {165, 0}} {
 			tr.clock.until(start.Add(tr.clock.seconds(c.at)))
 			page := tr.all(room)
 			if len(page.Events) != c.kept || page.Head.Offset != 3 {
@@ -119,7 +119,7 @@ func testRetention(t *testing.T, factory Factory) {
 
 	t.Run("expiry refuses rather than sequences", func(t *testing.T) {
 		tr := begin(t, factory)
-		deadline := tr.clock.Now().Add(tr.clock.seconds(10))
+		deadline := tr.clock.Now().Add(tr.clock.seconds(40))
 		for _, buffered := range []bool{true, false} {
 			p := bridge.Publication{Event: tr.event(room, 8), Buffered: buffered, Expires: deadline}
 			tr.accept(room, plenty, p)
