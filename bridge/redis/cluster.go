@@ -54,13 +54,12 @@ func (b *Bridge) linkOf(owner string) string {
 	return t.owners[slotOf(tagOf(owner))]
 }
 
-// probeOf is the channel on which the node hears itself by one link.
-func (b *Bridge) probeOf(shard string) string {
-	t := b.topology.Load()
-	if t == nil {
-		return b.names.probe(b.config.Node)
+// tagOn is a tag that a link carries; outside a cluster there is none.
+func (b *Bridge) tagOn(shard string) string {
+	if t := b.topology.Load(); t != nil {
+		return t.tags[shard]
 	}
-	return b.names.channel + "probe{" + t.tags[shard] + "}:" + b.config.Node
+	return ""
 }
 
 // scout follows the cluster's changes: it looks now and then, and when a link has ended

@@ -71,7 +71,7 @@
 //
 // It says how well events reach other nodes, from what happens to links and commands:
 //
-//	connecting ── every link settled, commands answered ──▶ up ◀── advice ──▶ degraded
+//	connecting ── every link settled, its server fit ─────▶ up ◀── advice ──▶ degraded
 //	                                   ▲                     │                   │
 //	                                   │ all is well again   ▼                   │
 //	                                   └──────────────────  down ◀───────────────┘
@@ -79,6 +79,8 @@
 //
 // An outage is counted when live delivery ends, however many connections fell. Which
 // fault a server's answer is, and whether it is one of the server at all, is in faults.go.
+// After one it counts nothing that some command gets through: inspect.lua says whether a
+// server is fit, which it is when everything that a node does is allowed, and may be written.
 //
 // # What bounds what
 //

@@ -42,7 +42,11 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64, unli
 			return failed(err)
 		}
 	}
-	k := &link{shard: shard, generation: generation, bridge: b, probe: b.probeOf(shard), ready: make(chan struct{}, 1), settled: make(map[*listener]struct{})}
+	k := &link{
+		shard: shard, generation: generation, bridge: b, ready: make(chan struct{}, 1), settled: make(map[*listener]struct{}),
+		probe: b.names.probe(b.tagOn(shard), b.config.Node), trial: b.names.trial(b.tagOn(shard), b.config.Node),
+		unfit: complaint{log: b.log, what: "redis: the server cannot be inspected"},
+	}
 	k.ctx, k.cancel = context.WithCancel(ctx)
 	k.client, k.pubsub = b.config.dialLink(address)
 	defer func() {
@@ -61,7 +65,6 @@ func (b *Bridge) hold(ctx context.Context, shard string, generation uint64, unli
 	for _, l := range b.listeners {
 		l.post(true, func() { l.up(k) })
 	}
-	b.inspect()
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -90,16 +93,14 @@ func (b *Bridge) place(shard string, k *link) {
 }
 
 const (
-	pulseTick    = 250 * time.Millisecond
-	inspectEvery = 30 * time.Second
-	budgetLooks  = 4096 // rooms at each tick
+	pulseTick   = 250 * time.Millisecond
+	budgetLooks = 4096 // rooms at each tick
 )
 
-// pulse has each link hear the node itself, and looks at the server now and then.
+// pulse has each link hear the node itself, and looks at the servers now and then.
 func (b *Bridge) pulse() {
 	tick := time.NewTicker(pulseTick)
 	defer tick.Stop()
-	inspect := time.Now().Add(inspectEvery)
 	var nodes census
 	for {
 		select {
@@ -115,18 +116,17 @@ func (b *Bridge) pulse() {
 			nodes.tick(b, now)
 			b.budget.look(now, budgetLooks)
 			b.rooms.look(now)
-			if now.After(inspect) {
-				inspect = now.Add(inspectEvery)
-				b.inspect()
-			}
 		}
 	}
 }
 
 // beat does what is due about a link.
 func (b *Bridge) beat(k *link) {
-	var probe, replace bool
-	b.judge(func(m *machine, now time.Time) { probe, replace = m.due(k.shard, now) })
+	var probe, replace, inspect bool
+	b.judge(func(m *machine, now time.Time) { probe, replace, inspect = m.due(k.shard, now) })
+	if inspect {
+		b.inspect(k)
+	}
 	switch {
 	case replace:
 		b.counters.ProbesMissed.Add(1)
@@ -138,18 +138,27 @@ func (b *Bridge) beat(k *link) {
 
 var inspectScript = newScript("inspect")
 
-// inspect asks the server for what makes it unfit though it delivers.
-func (b *Bridge) inspect() {
-	b.caller.put("", "inspect", &op{
-		call: &call{script: &inspectScript, keys: []string{b.names.probe(b.config.Node)}, done: func(reply any, err error) {
-			advice, ok := reply.(string)
-			if err != nil || !ok {
-				b.log.Warn("redis: the server cannot be inspected", "err", err)
-				return
+// inspect tries whether a link's server can be worked with.
+func (b *Bridge) inspect(k *link) {
+	found := func(unfit, advice string) {
+		b.judge(func(m *machine, now time.Time) { m.inspected(k.shard, k.generation, unfit, advice, now) })
+	}
+	subscribe := "SUBSCRIBE"
+	if b.config.Mode == Cluster {
+		subscribe = "SSUBSCRIBE"
+	}
+	b.caller.put("", k.trial, &op{
+		call: &call{script: &inspectScript, keys: []string{k.trial}, args: []any{b.publishWord(), subscribe, k.probe}, done: func(reply any, err error) {
+			said, wrong := stringsOf(reply)
+			if err == nil && (wrong != nil || len(said) != 2) {
+				err = errReply
 			}
-			b.judge(func(m *machine, now time.Time) { m.advise(advice, now) })
+			if k.unfit.tell(err); err != nil {
+				said = []string{"the server refuses scripts", ""}
+			}
+			found(said[0], said[1])
 		}},
-		fail: func(error) {}, // the link or the next beat tells why
+		fail: func(error) {}, // what ails it is told with the pipeline, or the next beat tells
 		size: 64,
 	})
 }

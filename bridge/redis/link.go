@@ -26,9 +26,12 @@ type link struct {
 	client     *goredis.Client
 	pubsub     *goredis.PubSub
 	probe      string // the channel on which it hears itself
+	trial      string // a name of its server under which there never is anything
 	ready      chan struct{}
 	ctx        context.Context
 	cancel     context.CancelFunc
+
+	unfit complaint // owned by its server's inspection, of which one is under way
 
 	mu sync.Mutex
 	// guarded by mu

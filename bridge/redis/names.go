@@ -101,8 +101,18 @@ func (n names) changes(t codec.Topic) string { return n.name(n.channel, "presenc
 // control is the channel of what is told one node.
 func (n names) control(node string) string { return n.name(n.channel, "ctl", node, "") }
 
-// probe is the channel on which a node hears itself, link by link.
-func (n names) probe(node string) string { return n.name(n.channel, "probe", node, "") }
+// probe is the channel on which a node hears itself by one link, which carries a tag.
+func (n names) probe(tag, node string) string { return own(n.channel, "probe", tag, node) }
+
+// trial is a key with the server of one link, under which there never is anything.
+func (n names) trial(tag, node string) string { return own(n.key, "trial", tag, node) }
+
+func own(prefix, word, tag, node string) string {
+	if tag != "" {
+		word += "{" + tag + "}"
+	}
+	return prefix + word + ":" + node
+}
 
 // digest stands for a subject and a key of its own choice. It has one size and
 // keeps what clients chose out of the names; nobody can make two meet in it.

@@ -38,13 +38,14 @@ func TestNamesDoNotMeet(t *testing.T) {
 			}
 			add("session of "+tenant, n.session(tenant, "s1"))
 		}
-		for _, channel := range []string{n.control("n1"), n.probe("n1")} {
+		for _, channel := range []string{n.control("n1"), n.probe("", "n1"), n.probe("tag", "n1")} {
 			if other, ok := channels[channel]; ok {
 				t.Errorf("a node and %s share the channel %q", other, channel)
 			}
 		}
 		add("node", n.node("n1"))
 		add("nodes", n.nodes())
+		add("trial", n.trial("", "n1"))
 	}
 }
 
@@ -61,7 +62,8 @@ func TestNamesAsDocumented(t *testing.T) {
 		{n.nodes(), "pulse:nodes"},
 		{n.room(topic), "p:room:acme:chat:1"},
 		{n.control("n1"), "p:ctl:n1"},
-		{n.probe("n1"), "p:probe:n1"},
+		{n.probe("", "n1"), "p:probe:n1"},
+		{n.probe("tag", "n1"), "p:probe{tag}:n1"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

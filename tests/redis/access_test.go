@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -188,4 +189,82 @@ func TestAServerThatIsNotTrusted(t *testing.T) {
 	if text := logged.String(); strings.Contains(text, "a secret of this test") || !strings.Contains(text, "redis: driver") {
 		t.Errorf("logged:\n%s", text)
 	}
+}
+
+// A user who may not do all that a node does, or a server on which it was renamed, is told
+// as long as it is so, also while nobody asks for anything that needs it.
+func TestAUserWithoutSomethingThatANodeDoes(t *testing.T) {
+	t.Parallel()
+	for _, denied := range []string{"EVALSHA", "EVAL", "ZADD", "PING", "PUBLISH"} {
+		t.Run(denied, func(t *testing.T) {
+			t.Parallel()
+			s := server.Start(t)
+			user(s, "secret")
+			s.Do("ACL", "SETUSER", "pulse", "-"+strings.ToLower(denied))
+			as := func(c *redis.Config) { c.Username, c.Password = "pulse", "secret" }
+			b := start(t, s.Address(), as)
+			stays(t, s, b, bridge.Connecting)
+			s.Do("ACL", "SETUSER", "pulse", "+"+strings.ToLower(denied))
+			until(t, b, bridge.Up)
+			s.Do("SCRIPT", "FLUSH") // so that EVAL is needed again
+			s.Do("ACL", "SETUSER", "pulse", "-"+strings.ToLower(denied))
+			s.Do("CLIENT", "KILL", "USER", "pulse")
+			until(t, b, bridge.Down)
+			eventually(t, "why", func() bool { return strings.Contains(b.Health().Why, "denies") })
+			stays(t, s, b, bridge.Down)
+		})
+	}
+	t.Run("renamed", func(t *testing.T) {
+		t.Parallel()
+		s := server.Start(t, "--rename-command", "EVALSHA", "ELSEWHERE")
+		stays(t, s, start(t, s.Address()), bridge.Connecting)
+		s = server.Start(t, "--rename-command", "ZPOPMIN", "")
+		stays(t, s, start(t, s.Address()), bridge.Connecting)
+	})
+}
+
+// Each prefix is all that the user may touch of its kind.
+func TestAUserWithPrefixesOfTwoKinds(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t)
+	user(s, "secret")
+	s.Do(strings.Fields("ACL SETUSER pulse resetkeys resetchannels ~keys: ~keys:* &channels:*")...)
+	b := node(t, s.Address(), func(c *redis.Config) {
+		c.Username, c.Password, c.KeyPrefix, c.ChannelPrefix = "pulse", "secret", "keys:", "channels:"
+	})
+	fill(t, b, room, 1)
+	if denied := s.Do("ACL", "LOG"); denied != "" {
+		t.Errorf("denied: %s", denied)
+	}
+}
+
+// stays holds if a bridge is in a state for some of its beats.
+func stays(t *testing.T, s *server.Server, b *redis.Bridge, want bridge.State) {
+	t.Helper()
+	left := make(chan bridge.Health, 1)
+	stop := b.Watch(func(h bridge.Health) {
+		if h.State != want {
+			select {
+			case left <- h:
+			default:
+			}
+		}
+	})
+	defer stop()
+	begin := asked(s)
+	eventually(t, "beats", func() bool { return asked(s) >= begin+4 })
+	select {
+	case h := <-left:
+		t.Errorf("%+v, not %v", h, want)
+	default:
+	}
+}
+
+// asked is how many commands of a bridge's beats a server has done or refused.
+func asked(s *server.Server) (n int) {
+	for _, m := range regexp.MustCompile(`(?:cmdstat_(?:evalsha|eval|publish):calls=|total_error_replies:)(\d+)`).FindAllStringSubmatch(s.Do("INFO", "all"), -1) {
+		more, _ := strconv.Atoi(m[1])
+		n += more
+	}
+	return n
 }

@@ -83,11 +83,33 @@ func TestAServerThatMayEvictIsDegradedAndOneWithoutMemoryRefuses(t *testing.T) {
 		t.Errorf("without memory: %+v", got)
 	}
 	until(t, b, bridge.Down)
+	stays(t, s, b, bridge.Down) // also while nobody asks for anything
 	s.Do("CONFIG", "SET", "maxmemory", "0")
 	until(t, b, bridge.Up)
 	if last := fill(t, b, room, 1); last.Offset != 2 {
 		t.Errorf("what was refused took an offset: %v", last)
 	}
+}
+
+// A primary that nobody follows, where that is asked for, takes nothing: that is told, also
+// while nobody publishes.
+func TestAPrimaryThatWaitsForAReplicaIsDown(t *testing.T) {
+	t.Parallel()
+	s := server.Start(t, "--min-replicas-to-write", "1")
+	b := start(t, s.Address())
+	stays(t, s, b, bridge.Connecting)
+	if why := b.Health().Why; why != "the server is not ready" {
+		t.Errorf("for %q", why)
+	}
+	s.Do("CONFIG", "SET", "min-replicas-to-write", "0")
+	until(t, b, bridge.Up)
+	s.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+	answer := send(b, room, kept(room))
+	until(t, b, bridge.Down)
+	stays(t, s, b, bridge.Down)
+	s.Do("CONFIG", "SET", "min-replicas-to-write", "0")
+	until(t, b, bridge.Up)
+	receive(t, answer, "the answer to what waited")
 }
 
 // With a user of its own, which may not ask INFO: that is told, and delivery holds.
