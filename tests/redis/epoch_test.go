@@ -112,6 +112,41 @@ func TestWhoReadsBetweenTwoFailoversGoesOn(t *testing.T) {
 	}
 }
 
+// What is published again and was taken before changes no more than a reader does: no epoch
+// begins, which the next failover could lose.
+func TestWhoRepeatsBetweenTwoFailoversGoesOn(t *testing.T) {
+	old, replica := server.Start(t), server.Start(t)
+	p := server.NewProxy(t, old.Address())
+	a := node(t, p.Address())
+	saw := follow(t, a, room)
+	fill(t, a, room, 2)
+	again := kept(room)
+	at := accept(t, a, room, again)[0].Position
+	reach(t, saw, 3)
+	replica.Replicate(old) // the first replica: the primary takes another id
+	replica.CatchUp(old)
+	replica.Promote() // what happens on the old one from now on is lost
+	for range 2 {
+		if got := accept(t, a, room, again)[0]; !got.Duplicate || got.Position != at {
+			t.Fatalf("%+v after %v", got, at)
+		}
+	}
+	if last := since(t, a, room, at).Head; last != at {
+		t.Errorf("nothing happened at %v, and it is %v", at, last)
+	}
+	p.Redirect(replica.Address())
+	p.Cut()
+	until(t, a, bridge.Down)
+	until(t, a, bridge.Up)
+	if got := accept(t, a, room, again, kept(room)); !got[0].Duplicate || got[1].Position.Epoch == at.Epoch || got[1].Position.Offset != 4 {
+		t.Errorf("%+v after %v", got, at)
+	}
+	reach(t, saw, 4)
+	if got := saw.Resets(); len(got) > 0 {
+		t.Errorf("reset: %v", got)
+	}
+}
+
 // A position beyond what a new primary has is of another history, though nobody else says
 // so and nothing has been published there.
 func TestWhoComesToANewPrimaryWithMoreThanItHasIsReset(t *testing.T) {

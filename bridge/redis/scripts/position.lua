@@ -40,7 +40,7 @@ end
 
 -- open makes history that may have regressed a new epoch: the record is gone, or
 -- another server became the primary, or the caller has seen more than there is.
--- Who only reads, from pe and po, goes without where it lacks nothing of what is here:
+-- Who only reads, from pe and po, or repeats, goes without where it lacks nothing of what is here:
 -- nodes would take their rooms to an epoch in which nothing has happened, and if that
 -- was lost with the next failover, reset members who had lost nothing.
 -- t is the record; what changed is named in t.set.

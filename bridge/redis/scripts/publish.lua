@@ -42,6 +42,19 @@ local function answered(meta, token, k, i, count)
   return answer
 end
 
+-- keeps is whether anything of a batch gets a place: what is only passed on, and repeats,
+-- begin no epoch.
+local function keeps(k, i, letters, count, step)
+  for n = 1, count do
+    local letter = #letters == 1 and letters or sub(letters, n, n)
+    local key = step == 2 and string.match(ARGV[i + 2 * n - 1], '^%d+')
+    if letter == 'b' and not (key and call('EXISTS', KEYS[k + 1 + key]) == 1) then
+      return true
+    end
+  end
+  return false
+end
+
 -- Every byte of every text that is made costs the server 2 ns, and twice that if more than
 -- 8 KiB are joined from a table: longer runs of events are several messages.
 local joined = 7900
@@ -60,10 +73,11 @@ local function publish(k, h)
     return answer, nextk, nexth
   end
   local m = call('HMGET', meta, 'o', 'e', 'b', 'k', 'n')
-  local e, o, b, past, t = m[2], tonumber(m[1]), tonumber(m[3]), '- 0', nil
+  local e, o, b, past, t, keeping = m[2], tonumber(m[1]), tonumber(m[3]), '- 0', nil, true
   local known = e and (m[4] == alone or sub(m[4], 1, #usual) == usual)
   if not known or at.now >= tonumber(m[5]) or claimed == e and reached ~= m[1] and tonumber(reached) > o then
-    t = open(at, buffer, meta, fresh, claimed, tonumber(reached))
+    keeping = keeps(k, i, letters, count, step)
+    t = open(at, buffer, meta, fresh, claimed, tonumber(reached), not keeping and claimed or nil, tonumber(reached))
     o, e, b = t.o, t.e, t.b
     if t.l ~= '' then
       past = string.gsub(string.match(t.l, '[^,]+$'), ':', ' ')
@@ -172,7 +186,7 @@ local function publish(k, h)
   if t then
     put(t, 'o', int(o))
     put(t, mine, mark)
-    close(t, true, at.r .. ' ' .. int(t.a) .. ' ' .. past)
+    close(t, true, keeping and at.r .. ' ' .. int(t.a) .. ' ' .. past or nil)
   elseif low then
     call('HSET', meta, 'o', last, 'b', int(b), mine, mark, 'low', int(low))
     if lost then
