@@ -41,7 +41,7 @@ func BenchmarkCommand(b *testing.B) {
 				b.Fatal(err)
 			}
 			c := &tellingConn{nullConn{framing: &codec.Framing{Name: "null", Protocol: protocol(codec.JSON)}}, make(chan struct{}, 64)}
-			r := e.Accept(c, transport.NewRequest(request(), "pulse.v1.json"))
+			r := e.Accept(c, transport.NewRequest(request()))
 			r.Message([]byte(`{"t":"hello","token":"acme/a"}`), false)
 			<-c.wrote
 			defer r.Closed(codec.CauseNormal)

@@ -34,7 +34,7 @@ func joinStorm(b *testing.B, e *Engine, n int, fields string) (writes, bytes int
 			b.Fatal(err)
 		}
 		c := &countConn{nullConn{framing: framing, frames: &w}, &size}
-		r := e.Accept(c, transport.NewRequest(request(), "pulse.v1.json"))
+		r := e.Accept(c, transport.NewRequest(request()))
 		r.Message(fmt.Appendf(nil, `{"t":"hello","token":"acme/m%05d","rooms":[{"room":"seen:1"%s}]}`, i, fields), false)
 		receivers = append(receivers, r)
 	}

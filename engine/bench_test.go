@@ -38,7 +38,7 @@ func members(tb testing.TB, e *Engine, n int, room string, writes *atomic.Int64)
 		if err := e.Admit(request()); err != nil {
 			tb.Fatal(err)
 		}
-		r := e.Accept(c, transport.NewRequest(request(), "pulse.v1.json"))
+		r := e.Accept(c, transport.NewRequest(request()))
 		r.Message([]byte(fmt.Sprintf(`{"t":"hello","token":"acme/m%d","rooms":[{"room":%q}]}`, i, room)), false)
 		tb.Cleanup(func() { r.Closed(codec.CauseNormal) })
 	}

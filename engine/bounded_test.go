@@ -77,7 +77,7 @@ func (c *eager) accepted(e *Engine) transport.Receiver {
 	if err := e.Admit(r); err != nil {
 		c.t.Fatal(err)
 	}
-	return e.Accept(c, transport.NewRequest(r, "pulse.v1.json"))
+	return e.Accept(c, transport.NewRequest(r))
 }
 
 func (c *eager) Framing() *codec.Framing   { return link.FramingOf(protocol(codec.JSON)) }

@@ -29,8 +29,6 @@ type Acceptor interface {
 type Request struct {
 	Header   http.Header // Host and the headers that an Acceptor may judge by (see NewRequest)
 	Remote   netip.Addr  // the socket's other end; not valid for transports without addresses
-	Secure   bool        // TLS ended in this process
-	Protocol string      // the negotiated protocol's name, named by the client or not
 	Held     int         // bytes that the connection holds beside its messages, for as long as it lives
 	Deadline time.Time   // of the handshake, hello included; zero: the Acceptor's own
 }
@@ -45,9 +43,9 @@ var keptHeaders = [...]string{
 }
 
 // NewRequest keeps of r what a Request has, sharing nothing with r. The deadline of its
-// context, if it has one, is that of the handshake. The host,
-// which net/http moves out of the headers, is in Header as "Host".
-func NewRequest(r *http.Request, protocol string) Request {
+// context, if it has one, is that of the handshake. The host, which net/http moves out of
+// the headers, is in Header as "Host".
+func NewRequest(r *http.Request) Request {
 	kept := make(http.Header, 4)
 	if r.Host != "" {
 		kept.Set("Host", r.Host)
@@ -62,5 +60,5 @@ func NewRequest(r *http.Request, protocol string) Request {
 		remote = at.Addr().Unmap()
 	}
 	deadline, _ := r.Context().Deadline()
-	return Request{Header: kept, Remote: remote, Secure: r.TLS != nil, Protocol: protocol, Deadline: deadline}
+	return Request{Header: kept, Remote: remote, Deadline: deadline}
 }

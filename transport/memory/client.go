@@ -69,7 +69,7 @@ func Dial(a transport.Acceptor, protocol codec.Protocol, o Options) *Client {
 	c.link = newLink(FramingOf(protocol), o)
 	go func() {
 		defer close(c.done)
-		c.link.read(a, transport.NewRequest(r, protocol.Name()))
+		c.link.read(a, transport.NewRequest(r))
 	}()
 	return c
 }

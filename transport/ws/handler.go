@@ -189,7 +189,7 @@ func (h *Handler) open(w http.ResponseWriter, r *http.Request, u upgrade) bool {
 		rd.conn.socket.cut()
 		return false
 	}
-	request := transport.NewRequest(r, u.protocol.Name())
+	request := transport.NewRequest(r)
 	if u.packing.deflate && !u.packing.noTakeover {
 		request.Held = Window
 	}

@@ -219,8 +219,8 @@ func TestSubprotocolIsTheClientsFirstKnownOffer(t *testing.T) {
 				t.Errorf("extension %q was negotiated", got)
 			}
 			g := soon(t, a.guests, "Accept")
-			if g.request.Protocol != test.chosen || g.conn.Framing() != test.framing {
-				t.Errorf("protocol %q, framing %q", g.request.Protocol, g.conn.Framing().Name)
+			if got := g.conn.Framing(); got.Protocol.Name() != test.chosen || got != test.framing {
+				t.Errorf("protocol %q, framing %q", got.Protocol.Name(), got.Name)
 			}
 		})
 	}
