@@ -25,14 +25,12 @@ func (e *Engine) hurry(next http.Handler) http.Handler {
 			// Fails for what is no connection, such as a test's recorder.
 			_ = http.NewResponseController(w).SetReadDeadline(due)
 		}
-		a := answering{w, e.cfg.Limits.WriteTimeout}
-		a.begin() // the deadline of the answer before is over
 		if r.URL.Path == socketPath {
 			ctx, cancel := context.WithDeadline(r.Context(), due)
 			defer cancel()
 			r = r.WithContext(ctx)
 		}
-		next.ServeHTTP(a, r)
+		next.ServeHTTP(answering{w, e.cfg.Limits.WriteTimeout}, r)
 	})
 }
 
@@ -57,7 +55,7 @@ func (a answering) Write(b []byte) (int, error) {
 }
 
 // begin sets the deadline of what is written next, which the server may keep until the
-// request is done.
+// request is done. That for one answer does not outlive it.
 func (a answering) begin() {
 	// Fails as SetReadDeadline does.
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.timeout))
