@@ -38,7 +38,7 @@ var (
 		Doc: "How long handing frames to a socket took, which never waits for the client."}
 
 	Outcomes = Instrument{Name: "pulse.outcomes", Kind: Counter, Labels: []string{RoomKind, Outcome},
-		Doc: "Publishes, by what the publisher was told: `accepted`, `coalesced`, `duplicate`, or the code of the refusal."}
+		Doc: "Publishes to kinds that are declared, by what the publisher was told: `accepted`, `coalesced`, `duplicate`, or the code of the refusal."}
 	Overflow = Instrument{Name: "pulse.overflow", Kind: Counter, Labels: []string{Policy, Lane, Action},
 		Doc: "Events that a full client queue cost one member: `dropped`, or `coalesced` into a newer one."}
 	Shed    = Instrument{Name: "pulse.shed", Kind: Counter, Labels: []string{Lane}, Doc: "Events that gave way in a full client queue to ones that matter more."}
