@@ -91,9 +91,10 @@ func (h *hall) listed(m bridge.Mark) {
 }
 
 // compare takes in what the server has at a look: a change that should have come
-// since the last one is lost.
-func (h *hall) compare(m bridge.Mark) {
-	lost := h.told.Epoch != "" &&
+// since the last one is lost, or what this node has told is, unless whole says that it
+// is all there.
+func (h *hall) compare(m bridge.Mark, whole bool) {
+	lost := !whole || h.told.Epoch != "" &&
 		(h.told.Epoch != m.Epoch || h.behind.Epoch == m.Epoch && h.told.Seq < h.behind.Seq)
 	if h.behind = m; lost && h.attached {
 		h.anew()

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -490,4 +491,65 @@ func TestPresenceOfAServerWithoutMemory(t *testing.T) {
 	if err != nil || after.Count != 1 || after.Members[0].Subject != "y" || after.Mark != want {
 		t.Errorf("listed %+v, %v, after %+v", after, err, before)
 	}
+}
+
+// anews is a watcher that counts how often it is told to begin anew, and does nothing.
+type anews chan struct{}
+
+func (a anews) Anew()                         { a <- struct{}{} }
+func (a anews) Changed(bridge.PresenceChange) {}
+
+// What a node tells of one member, after the server has lost all, hides from nobody that it
+// lacks the others.
+func TestB144_AChangeAfterALossIsNotTheWhole(t *testing.T) {
+	s := server.Start(t)
+	p, _ := present(t, s.Address(), "a", checked(200*time.Millisecond))
+	w := make(anews, 1024)
+	told := func() {
+		select {
+		case <-w:
+		case <-time.After(15 * time.Second):
+			t.Fatal("nobody noticed")
+		}
+	}
+	p.Watch(lobby, w)
+	told()
+	generation := uint64(0)
+	change := func(u bridge.PresenceUpdate) {
+		done := make(chan *codec.Error, 1)
+		generation++
+		p.Change(lobby, generation, u, func(_ bridge.Mark, err *codec.Error) { done <- err })
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann, bea := codec.Member{Subject: "ann", Sessions: 1}, codec.Member{Subject: "bea", Sessions: 1}
+	change(bridge.PresenceUpdate{Whole: true, Put: []codec.Member{ann}})
+	s.Flush()
+	change(bridge.PresenceUpdate{Put: []codec.Member{bea}})
+	for len(w) > 0 {
+		<-w
+	}
+	told()
+	change(bridge.PresenceUpdate{Whole: true, Put: []codec.Member{ann, bea}})
+	// One look may have been under way; those that follow find everything.
+	looks := func(n int) {
+		begin := scripts(s)
+		until(t, func() string { return "nobody looks" }, func() bool { return scripts(s) >= begin+n })
+	}
+	looks(2)
+	for len(w) > 0 {
+		<-w
+	}
+	if looks(3); len(w) > 0 {
+		t.Error("a node that has told everything is asked again")
+	}
+}
+
+// scripts is how many scripts a server has run.
+func scripts(s *server.Server) int {
+	_, rest, _ := strings.Cut(s.Do("INFO", "commandstats"), "cmdstat_evalsha:calls=")
+	count, _, _ := strings.Cut(rest, ",")
+	n, _ := strconv.Atoi(count)
+	return n
 }

@@ -93,6 +93,7 @@ type hallReply struct {
 	flag  bool     // see there
 	nodes []string // that have somebody in the topic
 	told  []string // that have told all that they have
+	whole bool     // of a list: the one that asked is one of them
 	rest  []string
 }
 
@@ -216,6 +217,7 @@ func (w *wing) page(topic codec.Topic, after string, limit int, land func(r hall
 		if r.flag {
 			w.presence.disown(node)
 		}
+		r.whole = slices.Contains(r.told, node)
 		land(r)
 	}, fail)
 }
@@ -338,7 +340,7 @@ func (w *wing) pump() {
 			w.flying++
 			w.page(e.topic, "", 0, func(r hallReply) {
 				if h := w.landed(e.topic, r); h != nil {
-					h.compare(r.mark)
+					h.compare(r.mark, r.whole)
 				}
 				w.back()
 			}, func(*codec.Error) { w.listener.post(true, w.back) })
