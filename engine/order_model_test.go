@@ -123,6 +123,8 @@ func randomSessions(t *testing.T, broker bridge.Broker, seed uint64) {
 		c.Kinds = crossing(48, census)
 		c.Limits.SessionQueueItems = 24
 		c.Limits.Workers = 4
+		// Who has read everything reads nothing until all have, however long that takes.
+		c.Limits.WriteTimeout, c.Limits.Ping = 10*time.Minute, time.Hour
 	})
 	rooms := []string{"interactive", "bulk", "lossy", "bulk:2"}
 	audits := make([]*audit, clients)
