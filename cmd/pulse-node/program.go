@@ -53,6 +53,7 @@ port that is taken; 2 wrong use or configuration, with every fault on standard e
 	root.SetArgs(p.args)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
+	strict(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -66,6 +67,33 @@ port that is taken; 2 wrong use or configuration, with every fault on standard e
 		return exitFailed
 	}
 	return exitWrong
+}
+
+// strict has the commands that cobra brings along end as ours do: what they do not know
+// is wrong use, and what they cannot print has failed.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Run, cmd.RunE = nil, func(_ *cobra.Command, args []string) error {
+				about, _, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				return asFailure(about.Help())
+			}
+		case "completion":
+			cmd.RunE = func(*cobra.Command, []string) error {
+				return errors.New("a shell is missing; see pulse-node completion --help")
+			}
+			for _, shell := range cmd.Commands() {
+				script := shell.RunE
+				shell.RunE = func(cmd *cobra.Command, args []string) error { return asFailure(script(cmd, args)) }
+			}
+		}
+	}
 }
 
 // none is of commands that take no arguments.

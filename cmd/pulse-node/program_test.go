@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +29,9 @@ func TestWrongUseIsExit2(t *testing.T) {
 		{"an unknown flag of the program", "--verbose", "--verbose"},
 		{"an unknown flag", "version --short", "--short"},
 		{"an argument too many", "version now", "now"},
+		{"help for what there is not", "help serf", `unknown command "serf"`},
+		{"completion for no shell", "completion", "a shell is missing"},
+		{"completion for no such shell", "completion bsh", `unknown command "bsh"`},
 		{"an argument to serve", "serve pulse.yaml", "pulse.yaml"},
 		{"an unknown flag of serve", "serve --config " + file + " --lisen :1", "lisen (flag --lisen): unknown key"},
 		{"an unknown short flag of serve", "serve -x", "-x (flag -x): unknown key"},
@@ -62,6 +66,18 @@ func TestWrongUseIsExit2(t *testing.T) {
 				t.Errorf("exit %d, output %q, errors %q", code, out, errs)
 			}
 		})
+	}
+}
+
+// What cannot be printed has failed, and was used rightly.
+func TestOutputThatIsNotTakenIsExit1(t *testing.T) {
+	for _, args := range []string{"version", "config", "config schema", "completion bash", "completion fish"} {
+		r, w := io.Pipe()
+		r.Close()
+		p := program{args: strings.Fields(args), stdout: w, stderr: t.Output()}
+		if code := p.run(t.Context()); code != exitFailed {
+			t.Errorf("%s: exit %d", args, code)
+		}
 	}
 }
 
