@@ -1,6 +1,7 @@
 package behaviour
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/yaza-dev/pulse/codec"
 )
@@ -73,10 +75,13 @@ func packages(t *testing.T) string {
 		}
 		write(t, filepath.Join(dir, filepath.Base(file)), string(text))
 	}
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	install.Dir = dir
+	// Where no registry answers, that is said before npm's own patience of minutes ends.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000")
+	install.Dir, install.WaitDelay = dir, 10*time.Second // for what npm has begun
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
+		t.Fatalf("the packages of tests/node are not to be had from npm's registry: %v\n%s", err, out)
 	}
 	return dir
 }

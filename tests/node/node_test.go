@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// waitDelay is how long what a program has begun may hold its output after its end.
+const waitDelay = 10 * time.Second
+
 func TestClientsInNodeJS(t *testing.T) { script(t, nil, "node.test.mjs") }
 
 // The page's client on its own, with sockets and a clock that the test holds.
@@ -45,10 +48,11 @@ func script(t *testing.T, env []string, file string) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	install.Dir = dir
+	// Where no registry answers, that is said before npm's own patience of minutes ends.
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=60000")
+	install.Dir, install.WaitDelay = dir, waitDelay
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s", err, out)
+		t.Fatalf("the packages of package.json are not to be had from npm's registry: %v\n%s", err, out)
 	}
 	run(ctx, t, dir, append(env, startDev(ctx, t, dir)...), file)
 }
@@ -64,7 +68,7 @@ func needs(t *testing.T, tools ...string) {
 func run(ctx context.Context, t *testing.T, dir string, env []string, file string) {
 	t.Helper()
 	c := exec.CommandContext(ctx, "node", "--test", "--test-timeout=240000", file)
-	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	c.Dir, c.Env, c.WaitDelay = dir, append(os.Environ(), env...), waitDelay
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
