@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -446,4 +447,13 @@ func maxMin(demand []float64, capacity float64) []float64 {
 		capacity -= share[f]
 	}
 	return share
+}
+
+// A weight beyond all bounds is a large one: it must not come round as a debt.
+func TestAnyWeightIsAShare(t *testing.T) {
+	for _, weight := range []int{math.MinInt, -1, 0, 1, MaxWeight, MaxWeight + 1, math.MaxInt/Quantum + 1, math.MaxInt} {
+		if got := NewTenant(weight).quantum(); got < Quantum || got > MaxWeight*Quantum {
+			t.Errorf("%d gives %d a turn", weight, got)
+		}
+	}
 }

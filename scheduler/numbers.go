@@ -6,6 +6,8 @@ import "time"
 const (
 	// Quantum is what a flow may spend in one visit, in units; a tenant's is multiplied by its weight.
 	Quantum = 64
+	// MaxWeight is the most that a tenant's weight counts.
+	MaxWeight = 1 << 20
 	// UnitTime turns measured time into units. At two microseconds a unit a quantum is some sixteen small socket writes.
 	UnitTime = 2 * time.Microsecond
 	// MaxCorrection bounds what measured time may charge, in multiples of the model's cost: preemption and GC are nobody's debt.

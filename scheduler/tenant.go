@@ -36,7 +36,7 @@ type Tenant struct {
 	toVisit int   // visits left in this round of drains
 }
 
-// NewTenant makes a tenant whose share is weight times that of a tenant with weight 1, the least.
+// NewTenant makes a tenant whose share is weight times that of a tenant with weight 1, the least; MaxWeight is the most.
 func NewTenant(weight int) *Tenant {
 	t := new(Tenant)
 	t.SetWeight(weight)
@@ -44,7 +44,9 @@ func NewTenant(weight int) *Tenant {
 }
 
 // SetWeight gives t another share, from its next turn on.
-func (t *Tenant) SetWeight(weight int) { t.share.Store(Quantum * int64(max(weight, 1))) }
+func (t *Tenant) SetWeight(weight int) {
+	t.share.Store(Quantum * int64(min(max(weight, 1), MaxWeight)))
+}
 
 // quantum is what one turn grants.
 func (t *Tenant) quantum() int64 { return t.share.Load() }
