@@ -312,7 +312,7 @@ func TestGaugesAreTruthAfterAStorm(t *testing.T) {
 	eventually(t, "the dust settles", func() bool {
 		got = s.scrape()
 		return got.of(telemetry.Connections) == connections && got.of(telemetry.Members) == members &&
-			got.of(telemetry.Sessions, "attached") == connections
+			got.of(telemetry.Sessions, "attached") == connections && got.of(telemetry.Actors, "session") == connections
 	})
 	got.want(t, telemetry.Sessions, map[string]float64{"detached": float64(detached.Load())})
 	got.want(t, telemetry.Actors, map[string]float64{"tenant": 4, "session": connections})
