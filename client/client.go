@@ -29,10 +29,11 @@ type Client struct {
 	stats   Stats
 	closing error // what ends it for good, once something does
 
-	token     string // as the callback gave it last
-	hasToken  bool   // and that it is not known to be bad
-	resume    string // of the session; in memory only
-	maxBytes  int    // of a message, by the last welcome; before it cautious
+	token     string    // as the callback gave it last
+	hasToken  bool      // and that it is not known to be bad
+	asked     time.Time // when the callback gave it
+	resume    string    // of the session; in memory only
+	maxBytes  int       // of a message, by the last welcome; before it cautious
 	expires   time.Time
 	received  int // size of the frame that is being taken
 	notifying chan struct{}

@@ -40,6 +40,7 @@ type link struct {
 	giveUp   time.Time     // while leaving: how long to wait for replies
 	leaving  bool          // nothing more is sent
 	renewing bool          // new credentials are being fetched
+	renewAt  time.Time     // when to fetch some; zero: not
 	ahead    time.Duration // of the server's clock before this machine's
 }
 
@@ -190,6 +191,14 @@ func (l *link) due(now time.Time) (next time.Time, e ending, ended bool) {
 			return next, ending{err: errDrained, soon: true}, true
 		}
 		soonest(l.giveUp)
+	}
+	switch {
+	case l.renewAt.IsZero():
+	case now.Before(l.renewAt):
+		soonest(l.renewAt)
+	default:
+		l.renewAt = time.Time{}
+		l.renew()
 	}
 	for _, s := range l.c.subs {
 		switch {

@@ -34,7 +34,7 @@ func (c *Client) receive(l *link, doc codec.Document, size int) {
 		c.status.Live = d.Live
 		c.say()
 	case *codec.Expiring:
-		l.renew()
+		l.expiring(d.In)
 	case *codec.Drain:
 		if l.drainAt.IsZero() {
 			l.drainAt = time.Now().Add(c.life.backoff.within(spread{d.ReconnectMin, d.ReconnectMax}))

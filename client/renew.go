@@ -6,9 +6,30 @@ import (
 	"github.com/yaza-dev/pulse/codec"
 )
 
+// renewPause is the least time between two askings for credentials that do not last.
+const renewPause = time.Second
+
+// renewAfter is how long to wait before the callback is asked for other credentials than
+// those that it gave age ago, and that end in so long: not at all, unless they end sooner
+// after it gave them. Such live shortly, or are kept by it and given again until they
+// end, and are about to end as soon as they are given: half of their time has to pass.
+func renewAfter(age, in time.Duration) time.Duration {
+	if age >= in {
+		return 0
+	}
+	return max(in/2, renewPause)
+}
+
+// expiring is told that the credentials end in so long. Client.mu is held, by the reader.
+func (l *link) expiring(in time.Duration) {
+	now := time.Now()
+	l.renewAt = now.Add(renewAfter(now.Sub(l.c.asked), in))
+	l.look()
+}
+
 // renew fetches new credentials, for the server has said that they end. Without
 // success the old ones go on to their end, after which the server closes and the
-// next connection asks again. Client.mu is held, by the reader.
+// next connection asks again. Client.mu is held, by the client's own goroutine.
 func (l *link) renew() {
 	if l.c.o.Token == nil || l.renewing {
 		return

@@ -114,7 +114,7 @@ func (c *Client) ask(ctx context.Context) (string, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.token, c.hasToken, c.expires = token, true, time.Time{}
+	c.token, c.hasToken, c.expires, c.asked = token, true, time.Time{}, time.Now()
 	return token, nil
 }
 

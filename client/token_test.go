@@ -59,8 +59,8 @@ func TestTokenIsRenewedWhenItEnds(t *testing.T) {
 	if left := time.Until(session.Expires); err != nil || left < 20*time.Second || left > 31*time.Second {
 		t.Errorf("%+v, %v", session, err)
 	}
-	a.say(&codec.Expiring{In: 30 * time.Second})
-	a.say(&codec.Expiring{In: 30 * time.Second})
+	a.say(&codec.Expiring{})
+	a.say(&codec.Expiring{})
 	r := expect[*codec.Token](a)
 	if r.Token != "t2" {
 		t.Errorf("%+v", r)
@@ -69,6 +69,23 @@ func TestTokenIsRenewedWhenItEnds(t *testing.T) {
 	a.close(0, "")
 	if _, hello := s.greet(nil); hello.Token != "t2" || hello.Resume != "sealed again" {
 		t.Errorf("%+v", hello)
+	}
+}
+
+// Credentials that are about to end as soon as they are given are not asked for on and
+// on: see renewAfter.
+func TestTokenThatDoesNotLast(t *testing.T) {
+	s := play(t, codec.JSON)
+	var asked atomic.Int64
+	start(t, s.url, "", func(o *client.Options) {
+		o.Token = func(context.Context) (string, error) { asked.Add(1); return "the same", nil }
+	})
+	a, _ := s.greet(nil)
+	const left = 8 * time.Second
+	began := time.Now()
+	a.say(&codec.Expiring{In: left})
+	if r := expect[*codec.Token](a); r.Token != "the same" || time.Since(began) < left/2 || asked.Load() != 2 {
+		t.Errorf("%+v, asked for the %dth time, after %v", r, asked.Load(), time.Since(began))
 	}
 }
 
