@@ -261,9 +261,12 @@ func (p *publishing) script(r bridge.Retention) *call {
 		p.sent = append(p.sent, sentPublication{op, i, verdict, pub.Event.EID, refusal})
 	})
 	p.letters, p.sizes = p.verdicts()
+	if n := len(keys) - 2; n > 0 {
+		p.letters = strconv.Itoa(n) + " " + p.letters
+	}
 	// Pointers, since a string in an interface is a piece of memory more.
-	args := make([]any, 0, 7+len(p.sent)+len(marks))
-	args = append(args, &p.token, &p.at.channel, &p.claim.Epoch, &p.reached, len(keys)-2, &p.letters, &p.sizes)
+	args := make([]any, 0, 6+len(p.sent)+len(marks))
+	args = append(args, &p.token, &p.at.channel, &p.claim.Epoch, &p.reached, &p.letters, &p.sizes)
 	for i, s := range p.sent {
 		args = append(args, &p.ops[s.op].publish.texts[s.at].text)
 		if i < len(marks) {

@@ -5,9 +5,10 @@
 -- ARGV: 1 node, 2 PUBLISH or SPUBLISH, 3 a fresh epoch, then what the topics' kinds have
 -- in common: 4 events kept, 5 age in ms, 6 bytes kept, 7 dedup window in ms; 8 whether a
 -- batch may have been done before. Then for each batch its token, channel, the highest
--- position that the node has seen (epoch, offset), number of its dedup keys, a verdict
--- for each publication or one for all, 7 digits of the size of each; then its texts,
--- and, if it has dedup keys, after each text the number of its own and its eid, or ''.
+-- position that the node has seen (epoch, offset), a verdict for each publication or one
+-- for all, which the number of its dedup keys and a blank precede if it has any, 7 digits
+-- of the size of each; then its texts, and, if it has dedup keys, after each text the number
+-- of its own and its eid, or ''.
 -- Verdict: b to be kept, p only passed on; else why it is refused unless it is a
 -- repeat, which is also what the answer then says.
 --
@@ -21,7 +22,7 @@ local at, refused = server()
 if not at then
   return refused
 end
-local concat = table.concat
+local byte, concat, unpack, KEYS, ARGV = string.byte, table.concat, unpack, KEYS, ARGV
 local mine, taken = 't:' .. node, format('%013d', at.now)
 local version, surplus = '1 ' .. node .. ' ', int(-keep - 1)
 local usual = at.r .. ' ' .. int(limit) .. ' '
@@ -56,16 +57,22 @@ local function keeps(k, i, letters, count, step)
 end
 
 -- Every byte of every text that is made costs the server 2 ns, and twice that if more than
--- 8 KiB are joined from a table: longer runs of events are several messages.
+-- 8 KiB are joined from a table: longer runs of events are several messages. A batch of one
+-- event, which is what many rooms bring, makes no table and no text but its member, its
+-- message and its mark. Numbers are handed to commands as texts: made there they cost more.
 local joined = 7900
 
 -- publish does the batch whose keys begin at k, and whose arguments begin at h. It
 -- returns the answer, and where the next one begins.
 local function publish(k, h)
   local buffer, meta, token, channel = KEYS[k], KEYS[k + 1], ARGV[h], ARGV[h + 1]
-  local claimed, reached, keys = ARGV[h + 2], ARGV[h + 3], tonumber(ARGV[h + 4])
-  local letters, sizes, i = ARGV[h + 5], ARGV[h + 6], h + 7
-  local count, step = #sizes / 7, keys > 0 and 2 or 1
+  local claimed, reached = ARGV[h + 2], ARGV[h + 3]
+  local letters, sizes, i = ARGV[h + 4], ARGV[h + 5], h + 6
+  local count, keys, step, all = #sizes / 7, 0, 1, #letters == 1
+  if not all and byte(letters) < 65 then
+    local n, rest = string.match(letters, '^(%d+) (%a+)$')
+    keys, letters, step, all = tonumber(n), rest, 2, #rest == 1
+  end
   local nextk, nexth = k + 2 + keys, i + count * step
 
   local answer = again and answered(meta, token, k, i, count)
@@ -73,9 +80,9 @@ local function publish(k, h)
     return answer, nextk, nexth
   end
   local m = call('HMGET', meta, 'o', 'e', 'b', 'k', 'n')
-  local e, o, b, past, t, keeping = m[2], tonumber(m[1]), tonumber(m[3]), '- 0', nil, true
+  local e, o, b, past, t, keeping = m[2], tonumber(m[1]), m[3], '- 0', nil, true
   local known = e and (m[4] == alone or sub(m[4], 1, #usual) == usual)
-  if not known or at.now >= tonumber(m[5]) or claimed == e and reached ~= m[1] and tonumber(reached) > o then
+  if not known or at.now >= m[5] + 0 or claimed == e and reached ~= m[1] and tonumber(reached) > o then
     keeping = keeps(k, i, letters, count, step)
     t = open(at, buffer, meta, fresh, claimed, tonumber(reached), not keeping and claimed or nil, tonumber(reached))
     o, e, b = t.o, t.e, t.b
@@ -86,9 +93,9 @@ local function publish(k, h)
     past = sub(m[4], #usual + 1)
   end
 
-  local first, last, kept, members = nil, m[1], 0, nil
-  local texts, length, messages, passing, remember, repeats = nil, joined, nil, nil, nil, nil
-  local letter, all = letters, #letters == 1
+  local first, last, kept, oldest, members = nil, m[1], 0, nil, nil
+  local message, texts, length, messages, passing, remember, repeats = nil, nil, joined, nil, nil, nil, nil
+  local letter = letters
   for n = 1, count do
     if not all then
       letter = sub(letters, n, n)
@@ -110,26 +117,27 @@ local function publish(k, h)
         repeats[#repeats + 1] = before
       end
     elseif letter == 'b' then
-      o = o + 1
-      local place, size = int(o), sub(sizes, 7 * n - 6, 7 * n)
+      o, kept = o + 1, kept + 1
+      local place, size = format('%d', o), count == 1 and sizes or sub(sizes, 7 * n - 6, 7 * n)
+      last = place
       local member = place .. '|' .. text .. taken .. size
-      if kept == 0 then
-        first, members = place, {place, member}
+      if kept == 1 then
+        first, oldest = place, member
       else
-        members[2 * kept + 1], members[2 * kept + 2] = place, member
+        members = members or {first, oldest}
+        members[2 * kept - 1], members[2 * kept] = place, member
       end
-      last, kept = place, kept + 1
-      length = length + #text + 1
+      length, b = length + #text + 1, b + size
       if length > joined then
-        if texts then
+        if message then
           messages = messages or {}
-          messages[#messages + 1] = concat(texts, '\n')
+          messages[#messages + 1] = texts and concat(texts, '\n') or message
         end
-        texts, length = {version .. e .. ' ' .. place .. ' ' .. past, text}, #text
+        message, texts, length = version .. e .. ' ' .. place .. ' ' .. past .. '\n' .. text, nil, #text
       else
+        texts = texts or {message}
         texts[#texts + 1] = text
       end
-      b = b + size
       if key then
         remember[key] = e .. ' ' .. place .. ' ' .. eid
       end
@@ -148,7 +156,11 @@ local function publish(k, h)
   local low, lost = nil, false
   if kept > 0 then
     local before = call('ZCARD', buffer)
-    call('ZADD', buffer, unpack(members))
+    if members then
+      call('ZADD', buffer, unpack(members))
+    else
+      call('ZADD', buffer, first, oldest)
+    end
     if before + kept > keep then
       call('ZREMRANGEBYRANK', buffer, '0', surplus)
       low = o - keep + 1
@@ -188,20 +200,20 @@ local function publish(k, h)
     put(t, mine, mark)
     close(t, true, keeping and at.r .. ' ' .. int(t.a) .. ' ' .. past or nil)
   elseif low then
-    call('HSET', meta, 'o', last, 'b', int(b), mine, mark, 'low', int(low))
+    call('HSET', meta, 'o', last, 'b', format('%d', b), mine, mark, 'low', format('%d', low))
     if lost then
       call('PEXPIRE', buffer, int(lifetime(limit)))
     end
   else
-    call('HSET', meta, 'o', last, 'b', int(b), mine, mark)
+    call('HSET', meta, 'o', last, 'b', format('%d', b), mine, mark)
   end
 
   -- Last, when everything is kept: whoever hears of an event can read it.
   for n = 1, messages and #messages or 0 do
     call(word, channel, messages[n])
   end
-  if texts then
-    call(word, channel, concat(texts, '\n'))
+  if message then
+    call(word, channel, texts and concat(texts, '\n') or message)
   end
   if passing then
     call(word, channel, version .. '- 0 - 0\n' .. concat(passing, '\n'))
