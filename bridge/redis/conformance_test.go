@@ -31,7 +31,7 @@ func up(t testing.TB, b *redis.Bridge, want bridge.State) {
 	defer stop()
 	select {
 	case <-there:
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("it is %+v, not %v", b.Health(), want)
 	}
 }

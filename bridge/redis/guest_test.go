@@ -266,7 +266,7 @@ func (g *guest) saw(words ...string) {
 // until waits for something, which is looked at again and again.
 func until(t testing.TB, what func() string, met func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !met(); <-time.After(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !met(); <-time.After(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(what())
 		}

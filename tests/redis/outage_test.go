@@ -81,7 +81,6 @@ func TestOutageQueueIsBounded(t *testing.T) {
 		tenant := codec.Topic{Tenant: fmt.Sprintf("t%d", i/6), Room: "chat:1"}
 		waits = append(waits, send(b, tenant, kept(tenant)))
 	}
-	began := time.Now()
 	for _, w := range waits {
 		if got := receive(t, w, "an answer")[0]; got.Err != nil {
 			codes[got.Err.Code]++
@@ -89,9 +88,6 @@ func TestOutageQueueIsBounded(t *testing.T) {
 	}
 	if codes[codec.CodeBackpressured] != 8 || codes[codec.CodeUnavailable] != 4 {
 		t.Errorf("2 tenants with a quarter of 8 each: %v", codes)
-	}
-	if d := time.Since(began); d > 8*time.Second {
-		t.Errorf("the last answer took %v", d)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long what must come may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 var plenty = bridge.Retention{Events: 10_000, Age: time.Hour, Bytes: 16 << 20, DedupWindow: time.Minute}
 

@@ -29,7 +29,7 @@ type TB interface {
 }
 
 // patience is how long a server may take to start, or to obey.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // Server is one redis-server.
 type Server struct {
