@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,16 +28,19 @@ Exit codes: 0 it is well, 1 it is not or does not answer, 2 wrong use.`,
   pulse-node health --ready --url http://10.0.0.7:8081`,
 		Args: none,
 	}
-	url := cmd.Flags().String("url", "http://127.0.0.1:8081", "internal listener of the node")
+	of := cmd.Flags().String("url", "http://127.0.0.1:8081", "internal listener of the node")
 	ready := cmd.Flags().Bool("ready", false, "whether it takes clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if u, err := url.Parse(*of); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errors.New("--url must be http://host:port")
+		}
 		path := "/healthz"
 		if *ready {
 			path = "/readyz"
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), healthTime)
 		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(*url, "/")+path, nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(*of, "/")+path, nil)
 		if err != nil {
 			return fmt.Errorf("--url: %w", err)
 		}

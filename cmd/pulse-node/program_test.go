@@ -32,6 +32,8 @@ func TestWrongUseIsExit2(t *testing.T) {
 		{"help for what there is not", "help serf", `unknown command "serf"`},
 		{"completion for no shell", "completion", "a shell is missing"},
 		{"completion for no such shell", "completion bsh", `unknown command "bsh"`},
+		{"health of an address", "health --url 127.0.0.1:8081", "--url must be http://host:port"},
+		{"health by another scheme", "health --url ftp://127.0.0.1:8081", "--url must be http://host:port"},
 		{"an argument to serve", "serve pulse.yaml", "pulse.yaml"},
 		{"an unknown flag of serve", "serve --config " + file + " --lisen :1", "lisen (flag --lisen): unknown key"},
 		{"an unknown short flag of serve", "serve -x", "-x (flag -x): unknown key"},
