@@ -249,7 +249,7 @@ func TestPongsNeverGoOutWithinAFrame(t *testing.T) {
 			g := soon(t, a.guests, "Accept")
 			ready := make(chan error, 1)
 			g.conn.OnReady(func(err error) { ready <- err })
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			const n, size = 200, 40 << 10
 			var parks, pongs int
