@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -143,10 +144,17 @@ func (s *Server) signal(what syscall.Signal) {
 	}
 }
 
-// Do sends one command and returns the answer as redis-cli would print it raw.
+// Do sends one command and returns the answer as redis-cli would print it raw. Who is cut
+// off before there is one, as by a Sentinel that gives the server another role, sends it
+// again.
 func (s *Server) Do(args ...string) string {
 	s.tb.Helper()
-	answer, err := s.try(args...)
+	var answer string
+	var err error
+	s.eventually("an answer", func() bool {
+		answer, err = s.try(args...)
+		return !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET)
+	})
 	if err != nil {
 		s.tb.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
