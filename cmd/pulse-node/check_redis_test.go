@@ -35,7 +35,11 @@ func TestB155_TheBridgeHearsItselfBeforeItIsReady(t *testing.T) {
 				"--deployment_key_file="+deployment, "--bridge.redis.username="+user, "--bridge.redis.password_file="+password), t: t}
 			var well bool
 			var text string
-			soon(awhile, func() bool {
+			look := awhile
+			if user == "all" {
+				look = trialTime
+			}
+			soon(look, func() bool {
 				_, text = get(t, n.internal+"/readyz")
 				well = strings.Contains(text, `"ok"`)
 				return well

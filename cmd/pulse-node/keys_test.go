@@ -115,7 +115,7 @@ func TestKeySetVerifiesTokens(t *testing.T) {
 	}
 	select {
 	case <-left:
-	case <-time.After(2 * time.Second): // a fetch may take five
+	case <-time.After(4 * time.Second): // a fetch may take five
 		t.Error("the node has ended, and fetches keys")
 	}
 	if err := <-closed; websocket.CloseStatus(err) != 1012 {

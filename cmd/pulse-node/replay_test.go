@@ -114,9 +114,9 @@ func TestReplayLeavesOutWhatIsTooOld(t *testing.T) {
 	s := server.Start(t)
 	file, b := onRedis(t, s.Address())
 	topic := codec.Topic{Tenant: "acme", Room: "chat:1"}
-	r := bridge.Retention{Events: 5, Age: 1500 * time.Millisecond}
+	r := bridge.Retention{Events: 5, Age: 3500 * time.Millisecond}
 	keep(t, b, topic, "old", codec.Data{}, r)
-	<-time.After(time.Second)
+	<-time.After(3 * time.Second) // for as long the new one is there without the old one
 	keep(t, b, topic, "new", codec.Data{}, r)
 	for _, want := range []string{`"event":"new"`, ""} {
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(10 * time.Millisecond) {
