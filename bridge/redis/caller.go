@@ -99,7 +99,7 @@ func (c *caller) put(tenant, strand string, o *op) {
 	wake := c.line.ready.Len() > 0
 	c.mu.Unlock()
 	if err != nil {
-		o.fail(err)
+		o.refuse(err)
 		return
 	}
 	if wake { // else its strand has a batch under way
@@ -300,7 +300,7 @@ func (b *batch) repeats() bool {
 
 func (b *batch) fail(err error) {
 	for _, o := range b.ops {
-		o.fail(err)
+		o.refuse(err)
 	}
 }
 
@@ -332,7 +332,7 @@ func (c *caller) tick(now time.Time) {
 	c.mu.Unlock()
 	c.ready.Broadcast()
 	for _, o := range expired {
-		o.fail(errLost)
+		o.refuse(errLost)
 	}
 }
 
@@ -347,6 +347,6 @@ func (c *caller) close() {
 	left := c.line.expire(time.Now().Add(time.Hour))
 	c.mu.Unlock()
 	for _, o := range left {
-		o.fail(errClosed)
+		o.refuse(errClosed)
 	}
 }

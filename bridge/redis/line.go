@@ -24,9 +24,18 @@ type op struct {
 	// server is away. Others fail at once.
 	repeat bool
 
-	call    *call    // what to do
-	publish *publish // or this, which may go together with others of its strand
-	fail    func(error)
+	call    *call       // what to do
+	publish *publish    // or this, which may go together with others of its strand
+	fail    func(error) // of call
+}
+
+// refuse answers it: it is not done.
+func (o *op) refuse(err error) {
+	if o.publish != nil {
+		o.publish.refuse(err)
+	} else {
+		o.fail(err)
+	}
 }
 
 // strand is what must take effect in the order in which it was asked for: the

@@ -10,7 +10,7 @@ import (
 )
 
 func testOp(n int, at time.Time) *op {
-	return &op{since: at, size: 100, repeat: true, publish: &publish{batch: make([]bridge.Publication, n)}, fail: func(error) {}}
+	return &op{since: at, size: 100, repeat: true, publish: &publish{batch: make([]bridge.Publication, n)}}
 }
 
 // Whatever comes and goes: a strand keeps its order and has one batch under way, what is

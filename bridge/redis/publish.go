@@ -98,7 +98,10 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 		done(nil)
 		return
 	}
-	p := &publish{topic: topic, at: b.names.placeOf(topic), retention: r, plain: true, batch: append([]bridge.Publication(nil), batch...), texts: make([]text, len(batch)), done: done}
+	o := newPublish(len(batch))
+	p := o.publish
+	p.topic, p.at, p.retention, p.plain, p.done = topic, b.names.placeOf(topic), r, true, done
+	copy(p.batch, batch)
 	size := int64(0)
 	full := !b.budget.admits(topic.Tenant)
 	w := b.texts.Get().(*texts)
@@ -111,7 +114,24 @@ func (b *Bridge) publish(topic codec.Topic, r bridge.Retention, batch []bridge.P
 		}
 	}
 	b.texts.Put(w)
-	b.caller.put(topic.Tenant, p.at.channel, &op{size: size, repeat: !p.plain, publish: p, fail: p.refuse})
+	o.size, o.repeat = size, !p.plain
+	b.caller.put(topic.Tenant, p.at.channel, o)
+}
+
+// newPublish has room for n publications. For one, which is the rule, it is one piece of
+// memory with its op.
+func newPublish(n int) *op {
+	if n > 1 {
+		return &op{publish: &publish{batch: make([]bridge.Publication, n), texts: make([]text, n)}}
+	}
+	one := &struct {
+		op      op
+		publish publish
+		batch   [1]bridge.Publication
+		texts   [1]text
+	}{}
+	one.op.publish, one.publish.batch, one.publish.texts = &one.publish, one.batch[:], one.texts[:]
+	return &one.op
 }
 
 // text makes it; full: the tenant may have no more kept.
@@ -150,6 +170,11 @@ type publishing struct {
 	// arguments of the script
 	token, reached, letters, sizes string
 	claim                          codec.Position
+
+	// here and not apart, since each is a piece of memory for every room
+	call    call
+	company company
+	keys    [2]string
 }
 
 type sentPublication struct {
@@ -179,8 +204,10 @@ func (b *Bridge) buildPublish(batch *batch) *call {
 
 // each visits all publications, with the place of the result.
 func (p *publishing) each(visit func(op, at int, pub *bridge.Publication, result *bridge.Published)) {
+	all := make([]bridge.Published, cap(p.sent)) // which is for all there are
 	for i, o := range p.ops {
-		p.results[i] = make([]bridge.Published, len(o.publish.batch))
+		n := len(o.publish.batch)
+		p.results[i], all = all[:n:n], all[n:]
 		for j := range o.publish.batch {
 			visit(i, j, &o.publish.batch[j], &p.results[i][j])
 		}
@@ -223,7 +250,8 @@ func (p *publishing) script(r bridge.Retention) *call {
 	now := time.Now()
 	p.claim = b.listenerOf(p.at.channel).claim(p.topic)
 	p.token, p.reached = decimal(b.tokens.Add(1)), decimal(p.claim.Offset)
-	keys := []string{p.at.buffer, p.at.meta}
+	p.keys = [2]string{p.at.buffer, p.at.meta}
+	keys := p.keys[:]
 	var numbers map[string]int // of dedup keys
 	var marks []string         // of publications with one
 	p.each(func(op, i int, pub *bridge.Publication, result *bridge.Published) {
@@ -275,7 +303,9 @@ func (p *publishing) script(r bridge.Retention) *call {
 			args = append(args, "")
 		}
 	}
-	return &call{script: &publishScript, company: &company{script: &publishScript, slot: p.at.tag, retention: r}, keys: keys, args: args, done: p.published}
+	p.company = company{script: &publishScript, slot: p.at.tag, retention: r}
+	p.call = call{script: &publishScript, company: &p.company, keys: keys, args: args, done: p.published}
+	return &p.call
 }
 
 // lead are the first arguments of calls in company.
