@@ -132,6 +132,8 @@ func (n node) server(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: n.handshakeTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeader,
+		// Over HTTP/1 the engine sees to it.
+		HTTP2: &http.HTTP2Config{WriteByteTimeout: n.engine.Limits.WriteTimeout},
 		// What clients do to their own connections is no news to an operator.
 		ErrorLog: slog.NewLogLogger(n.engine.Logger.Handler(), slog.LevelDebug),
 	}
