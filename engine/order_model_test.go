@@ -123,8 +123,7 @@ func randomSessions(t *testing.T, broker bridge.Broker, seed uint64) {
 		c.Kinds = crossing(48, census)
 		c.Limits.SessionQueueItems = 24
 		c.Limits.Workers = 4
-		// Who has read everything reads nothing until all have, however long that takes.
-		c.Limits.WriteTimeout, c.Limits.Ping = 10*time.Minute, time.Hour
+		c.Limits.Ping = time.Hour
 	})
 	rooms := []string{"interactive", "bulk", "lossy", "bulk:2"}
 	audits := make([]*audit, clients)
@@ -134,7 +133,11 @@ func randomSessions(t *testing.T, broker bridge.Broker, seed uint64) {
 	heads := make(chan map[string]codec.Position)
 	for i := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		a := newAudit(t, e, fmt.Sprintf("acme/s%d", i), codec.Codec(i%2), memory.Options{Window: 256 + random.IntN(4096)})
+		a := newAudit(t, e, fmt.Sprintf("acme/s%d", i), codec.Codec(i%2), memory.Options{
+			Window: 256 + random.IntN(4096),
+			// Who is done reads nothing until all are, however long that takes.
+			WriteTimeout: 10 * time.Minute,
+		})
 		audits[i] = a
 		sending.Add(1)
 		reading.Go(func() {
