@@ -103,6 +103,17 @@ func (unfilled) Read(_ codec.Topic, _ bridge.ReadRequest, done func(bridge.Page,
 	done(bridge.Page{}, codec.Retry(codec.CodeUnavailable, codec.ScopeNode, time.Millisecond, "nothing is read"))
 }
 
+// counted is a broker that counts what is published.
+type counted struct {
+	bridge.Broker
+	n atomic.Int64
+}
+
+func (c *counted) Publish(topic codec.Topic, r bridge.Retention, batch []bridge.Publication, done func([]bridge.Published)) {
+	c.n.Add(int64(len(batch)))
+	c.Broker.Publish(topic, r, batch, done)
+}
+
 // The checker finds what a broken bridge loses. Arrivals are dropped in both runs: where
 // gaps are filled nothing is found, and where they are not the loss is.
 func TestABrokenGapFillIsFound(t *testing.T) {
@@ -117,11 +128,13 @@ func TestABrokenGapFillIsFound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			broker := c.wrap(bridgetest.Hostile(memory.New(memory.Config{}), 1, bridgetest.HostileOptions{Drop: 20}))
+			broker := &counted{Broker: c.wrap(bridgetest.Hostile(memory.New(memory.Config{}), 1, bridgetest.HostileOptions{Drop: 20}))}
 			t.Cleanup(broker.Close)
 			o := options{Seed: 1, Ending: c.ending, Clients: 16, Rooms: 8, Rate: 400, Out: t.Output()}
 			r, err := run(o, newHall(t, broker), func(func() time.Duration) []history.Fault {
-				<-time.After(time.Second)
+				for late := time.Now().Add(time.Minute); broker.n.Load() < 200 && time.Now().Before(late); {
+					<-time.After(10 * time.Millisecond)
+				}
 				return nil
 			})
 			if err != nil {
