@@ -29,6 +29,7 @@ type audit struct {
 	left            map[string]int
 
 	rooms  map[string]*membership // that are open, as the client knows
+	ending map[string]bool        // rooms of which it may hear until it is told that it has left
 	asked  map[string]question    // by id; not answered
 	id     int
 	as     int // memberships and connections begun or ended: a publisher's order holds within one
@@ -58,7 +59,7 @@ type membership struct {
 func newAudit(t *testing.T, e *Engine, token string, in codec.Codec, o memory.Options) *audit {
 	return &audit{
 		t: t, e: e, token: token, in: in, o: o,
-		rooms: map[string]*membership{}, asked: map[string]question{}, resets: map[string]int{}, left: map[string]int{},
+		rooms: map[string]*membership{}, ending: map[string]bool{}, asked: map[string]question{}, resets: map[string]int{}, left: map[string]int{},
 	}
 }
 
@@ -87,6 +88,7 @@ func (a *audit) send(doc string) {
 func (a *audit) dial(rooms ...string) {
 	a.c = &client{t: a.t, conn: memory.Dial(a.e, protocol(a.in), a.o), in: a.in}
 	clear(a.asked)
+	clear(a.ending)
 	was := a.rooms
 	a.rooms = map[string]*membership{}
 	var list []string
@@ -203,6 +205,10 @@ func position(f frame) codec.Position {
 
 // frame takes one frame.
 func (a *audit) frame(f frame) {
+	if name, _ := f["room"].(string); a.ending[name] && a.rooms[name] == nil {
+		a.ending[name] = f.t() != "left"
+		return
+	}
 	switch f.t() {
 	case "event":
 		a.event(f)
@@ -296,7 +302,10 @@ func (a *audit) reply(f frame) {
 
 // joined takes the result of a join.
 func (a *audit) joined(r question, f frame) {
-	delete(a.rooms, r.room) // what came before is over in any case
+	// What came before is over in any case; but where the right was lost, the refusal may
+	// overtake the end of it.
+	a.ending[r.room] = (a.rooms[r.room] != nil || a.ending[r.room]) && f.at("err.code") == "forbidden"
+	delete(a.rooms, r.room)
 	if code := f.at("err.code"); code != nil {
 		if code != "unavailable" && code != "backpressured" && code != "conflict" && code != "internal" && code != "forbidden" {
 			a.fault("join: %v", f)
