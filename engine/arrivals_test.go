@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/yaza-dev/pulse/codec"
@@ -169,24 +170,27 @@ func TestConnectionsThatComeTooFast(t *testing.T) {
 		"in all":         {2, -1, 503, "unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := startWeb(t, func(c *Config) { c.Limits.AcceptRate, c.Limits.AcceptRatePerAddress = tt.all, tt.each })
-			refused := 0
-			for i := range 10 {
-				switch status, h, f := w.raw(handshake()).answer(); {
-				case status == 101:
-				case status == tt.status && f.at("err.code") == tt.code && f.at("err.scope") == "node" &&
-					h.Get("Retry-After") == "1" && whole(f.at("err.retry_after_ms")) >= 1000:
-					refused++
-				default:
-					t.Fatalf("%d: %d %v %v", i, status, h, f)
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, func(c *Config) { c.Limits.AcceptRate, c.Limits.AcceptRatePerAddress = tt.all, tt.each }).overPipes(t)
+				refused := 0
+				for i := range 10 {
+					switch status, h, f := p.raw(handshake()).answer(); {
+					case status == 101:
+					case status == tt.status && f.at("err.code") == tt.code && f.at("err.scope") == "node" &&
+						h.Get("Retry-After") == "1" && whole(f.at("err.retry_after_ms")) >= 1000:
+						refused++
+					default:
+						t.Fatalf("%d: %d %v %v", i, status, h, f)
+					}
 				}
-			}
-			if refused == 0 || refused > 6 { // a burst of 4; 2 a second meanwhile
-				t.Errorf("%d of 10 were refused", refused)
-			}
-			if resp, f := w.do("POST", "/v1/rooms/chat:1/publish", `{"event":"message","data":1}`, asAlice); resp.StatusCode != 200 {
-				t.Errorf("a publish: %d %v", resp.StatusCode, f)
-			}
+				if refused != 6 { // a burst of 4
+					t.Errorf("%d of 10 were refused", refused)
+				}
+				const publish = "POST /v1/rooms/chat:1/publish HTTP/1.1\r\nHost: pulse.test\r\n" + asAlice + "\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n"
+				if status, _, f := p.raw(publish + `{"event":"message","data":1}`).answer(); status != 200 {
+					t.Errorf("a publish: %d %v", status, f)
+				}
+			})
 		})
 	}
 }
