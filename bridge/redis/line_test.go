@@ -147,3 +147,11 @@ func TestLineBatches(t *testing.T) {
 		}
 	}
 }
+
+// One publication takes one piece of memory on its way, besides its text and its names.
+func TestOnePublicationIsOnePieceOfMemory(t *testing.T) {
+	var o *op
+	if n := testing.AllocsPerRun(100, func() { o = newPublish(1) }); n != 1 || len(o.publish.batch) != 1 || len(o.publish.texts) != 1 {
+		t.Errorf("%v pieces, room for %d", n, len(o.publish.batch))
+	}
+}
