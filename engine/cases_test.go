@@ -87,39 +87,41 @@ func TestB081_BroadcastToAFullClientWhileOthersComeAndGo(t *testing.T) {
 // B086, socketio/socket.io#4380: a join that completed after the disconnect left
 // a ghost member for ever.
 func TestB086_JoinThatIsGrantedAfterTheDisconnectLeavesNoGhost(t *testing.T) {
-	var joined, left atomic.Int64
-	asked, grant := make(chan struct{}), make(chan struct{})
-	k := kind("slow", one(&puppet{
-		join: func(*room.Context, *room.Member) error {
-			asked <- struct{}{}
-			<-grant
-			joined.Add(1)
-			return nil
-		},
-		leave: func(*room.Context, *room.Member) { left.Add(1) },
-	}))
-	k.Linger = 10 * time.Millisecond
-	broker := newWatched(t)
-	e := start(t, func(c *Config) { c.Kinds, c.Broker = []room.Kind{k}, broker })
-	for i := range 200 {
-		c := dial(t, e, codec.JSON, link.Options{})
-		if i%2 == 0 {
-			c.send(`{"t":"hello","token":"acme/a","rooms":[{"room":"slow:1"}]}`)
-		} else {
-			c.hello("acme/a")
-			c.request(`{"t":"join","room":"slow:1"}`)
+	synctest.Test(t, func(t *testing.T) {
+		var joined, left atomic.Int64
+		asked, grant := make(chan struct{}), make(chan struct{})
+		k := kind("slow", one(&puppet{
+			join: func(*room.Context, *room.Member) error {
+				asked <- struct{}{}
+				<-grant
+				joined.Add(1)
+				return nil
+			},
+			leave: func(*room.Context, *room.Member) { left.Add(1) },
+		}))
+		k.Linger = 10 * time.Millisecond
+		broker := newWatched(t)
+		e := start(t, func(c *Config) { c.Kinds, c.Broker = []room.Kind{k}, broker })
+		for i := range 200 {
+			c := dial(t, e, codec.JSON, link.Options{})
+			if i%2 == 0 {
+				c.send(`{"t":"hello","token":"acme/a","rooms":[{"room":"slow:1"}]}`)
+			} else {
+				c.hello("acme/a")
+				c.request(`{"t":"join","room":"slow:1"}`)
+			}
+			<-asked
+			c.conn.Cut()
+			<-c.conn.Done()
+			grant <- struct{}{}
 		}
-		<-asked
-		c.conn.Cut()
-		<-c.conn.Done()
-		grant <- struct{}{}
-	}
-	settled(t, "the room has ended, and follows its topic no more", func() bool {
-		return e.rooms() == 0 && broker.followed.Load() == 0 && e.system.Live() == 1
+		settled(t, "the room has ended, and follows its topic no more", func() bool {
+			return e.rooms() == 0 && broker.followed.Load() == 0 && e.system.Live() == 1
+		})
+		if joined.Load() != 200 || left.Load() != joined.Load() {
+			t.Errorf("%d joined, %d left", joined.Load(), left.Load())
+		}
 	})
-	if joined.Load() != 200 || left.Load() != joined.Load() {
-		t.Errorf("%d joined, %d left", joined.Load(), left.Load())
-	}
 }
 
 // watched is a Broker that counts subscriptions and whose reads wait to be let
