@@ -176,7 +176,7 @@ func (l *lab) inject(f fault, settle time.Duration, now func() time.Duration) hi
 	leader := l.redis.Leader()
 	made := history.Fault{Name: f.name, From: now()}
 	f.do()
-	l.redis.Follower().Replicate(l.redis.Leader())
+	l.redis.Settle()
 	l.await("nodes that are ready after: "+f.name, l.ready)
 	time.Sleep(settle) // so that everybody has heard of it
 	made.To = now()

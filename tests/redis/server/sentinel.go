@@ -60,6 +60,20 @@ func (g *Sentinels) FailOver() {
 	})
 }
 
+// Settle waits until one follows the other and has everything. Which one that is may change
+// meanwhile: on a busy machine sentinels miss a primary that lives.
+func (g *Sentinels) Settle() {
+	g.Primary.tb.Helper()
+	g.Primary.eventually("a replica in sync", func() bool {
+		leader, follower := g.Leader(), g.Follower()
+		if leader == follower {
+			return false // it has changed between the two looks
+		}
+		follower.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(leader.port)) // again and again changes nothing
+		return follower.info("master_link_status") == "up"
+	})
+}
+
 // Leader is the primary that the sentinels know now.
 func (g *Sentinels) Leader() *Server {
 	g.Primary.tb.Helper()
