@@ -204,9 +204,14 @@ func (c *caller) pipeline(sent []*batch, which []int, outcomes []outcome, how ma
 		groups = append(groups, which[:n])
 		which = which[n:]
 	}
-	_, _ = pipe.Exec(c.ctx) // each command has its own error
+	_, unsent := pipe.Exec(c.ctx)
 	for g, members := range groups {
 		reply, err := cmds[g].Result()
+		if reply == nil && err == nil {
+			// The driver leaves one error to who looks here: a Sentinel's answer, for
+			// which there is no connection.
+			err = unsent
+		}
 		f := faultOf(err)
 		list, _ := reply.([]any)
 		for n, i := range members {

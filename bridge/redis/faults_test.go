@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -29,6 +30,29 @@ func TestFaultsOfCalls(t *testing.T) {
 	} {
 		if got := faultOf(tt.err); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.rule, got, tt.want)
+		}
+	}
+}
+
+// The driver tells no command of a connection that another server's answer denied it: a
+// Sentinel's. What has neither a reply nor an error was not answered.
+func TestCommandsThatGotNoConnectionAreLost(t *testing.T) {
+	for rule, answer := range map[string]error{"no such master": goredis.Nil, "closed": io.EOF} {
+		client := goredis.NewClient(&goredis.Options{
+			MaxRetries: -1, DialerRetries: 1,
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				return nil, fmt.Errorf("redis: all sentinels specified in configuration are unreachable: %w", answer)
+			},
+		})
+		c := &caller{client: client, ctx: t.Context()}
+		sent := []*batch{{call: &call{args: []any{"PING"}}}}
+		outcomes := make([]outcome, 1)
+		c.pipeline(sent, []int{0}, outcomes, alone)
+		if outcomes[0].fault != lost || outcomes[0].err == nil {
+			t.Errorf("%s: %+v", rule, outcomes[0])
+		}
+		if err := client.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
