@@ -64,14 +64,14 @@ func TestB048_ManyWorkersKeepTheOrderOfARoom(t *testing.T) {
 	const events, members = 10_000, 40
 	e := start(t, func(c *Config) {
 		c.Kinds = []room.Kind{roomy(events)}
-		c.Limits.Workers = 8
+		c.Limits.Workers, c.Limits.WriteTimeout = 8, time.Minute
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	published := make(chan struct{}) // by then the slowest begin to read
 	var wg sync.WaitGroup
 	for i := range members {
-		c := dial(t, e, codec.JSON, memory.Options{Window: []int{1 << 20, 4 << 10, 64 << 10}[i%3]})
+		c := dial(t, e, codec.JSON, memory.Options{Window: []int{1 << 20, 4 << 10, 64 << 10}[i%3], WriteTimeout: time.Minute})
 		c.hello(fmt.Sprint("acme/m", i), "chat:1")
 		wg.Go(func() {
 			if i%3 == 2 {
