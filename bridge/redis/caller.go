@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -273,12 +272,8 @@ func (c *caller) finish(sent []*batch, outcomes []outcome, answered []*batch, tr
 		c.sick = false
 		c.retry.Reset()
 	}
-	more := c.line.ready.Len() > 0
 	c.mu.Unlock()
 	c.ready.Broadcast()
-	if more { // the other caller sends it first, so that the server does not wait for what is told here
-		runtime.Gosched()
-	}
 	if len(sent) > 0 {
 		c.ailing(worst, n)
 	}
