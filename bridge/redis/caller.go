@@ -61,6 +61,7 @@ type caller struct {
 	closed bool
 	sick   bool // nothing got through last time
 	trying bool // one pipeline is finding out whether something does
+	idle   int  // callers that wait for something to do
 	until  time.Time
 	retry  supervision.Backoff
 	back   uint64 // pipelines that came back
@@ -131,17 +132,32 @@ func (c *caller) take() (taken []*batch, trial bool) {
 	for !c.closed {
 		switch {
 		case !c.sick:
-			taken = c.line.take(1 << 20)
+			taken = c.line.take(1<<20, c.calls())
 		case !c.trying && !time.Now().Before(c.until):
-			taken, trial = c.line.take(recoveryEvents), true
+			taken, trial = c.line.take(recoveryEvents, pipelineCalls), true
 			c.trying = len(taken) > 0
 		}
 		if len(taken) > 0 {
+			if c.line.queued > 0 {
+				c.ready.Signal()
+			}
 			return taken, trial
 		}
+		c.idle++
 		c.ready.Wait()
+		c.idle--
 	}
 	return nil, false
+}
+
+// calls is how many the next pipeline carries at most. What many strands wait with is
+// shared by two where another caller has nothing to do: so the server has work while the
+// answers to the first are told. Under mu.
+func (c *caller) calls() int {
+	if n := c.line.queued; c.idle > 0 && n >= sharedCalls {
+		return (n + 1) / 2
+	}
+	return pipelineCalls
 }
 
 // send makes one pipeline of what was taken and hands the replies out.

@@ -102,7 +102,7 @@ func BenchmarkDelivery(b *testing.B) {
 // with one call of the plain script.
 func BenchmarkPublishAlone(b *testing.B) {
 	s := server.Start(b)
-	broker, driver := newBenchBroker(b, s, 1), newBenchDriver(b, s, 1)
+	broker, driver := newBenchBroker(b, s, 1, 1), newBenchDriver(b, s, 1)
 	e := broker.events[0]
 	var ours, theirs []time.Duration
 	done := make(chan struct{})

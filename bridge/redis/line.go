@@ -11,6 +11,7 @@ const (
 	callEvents     = 64
 	callBytes      = 64 << 10
 	pipelineCalls  = 256
+	sharedCalls    = 8 // that two pipelines share
 	pipelineBytes  = 1 << 20
 	recoveryEvents = 256 // until the server has answered again
 	turnEvents     = 64  // of one tenant, until others have their turn
@@ -79,6 +80,7 @@ type line struct {
 	strands map[string]*strand // with something waiting or under way
 	shares  map[string]*share  // likewise
 	ready   backpressure.Ring[*share]
+	queued  int // strands that have something to send
 }
 
 func newLine(most OutageQueue) line {
@@ -118,6 +120,7 @@ func (l *line) enlist(s *strand) {
 		return
 	}
 	s.queued = true
+	l.queued++
 	s.owner.ready.Push(s)
 	if !s.owner.queued {
 		s.owner.queued = true
@@ -125,16 +128,18 @@ func (l *line) enlist(s *strand) {
 	}
 }
 
-// take is what one pipeline carries now, of as many tenants as are waiting.
-func (l *line) take(events int) (taken []*batch) {
+// take is what one pipeline carries now, of as many tenants as are waiting: so many
+// events and calls at most.
+func (l *line) take(events, calls int) (taken []*batch) {
 	var bytes int64
-	for l.ready.Len() > 0 && len(taken) < pipelineCalls && bytes < pipelineBytes && events > 0 {
+	for l.ready.Len() > 0 && len(taken) < calls && bytes < pipelineBytes && events > 0 {
 		sh, _ := l.ready.Pop()
 		sh.queued = false
 		turn := turnEvents
-		for turn > 0 && sh.ready.Len() > 0 && len(taken) < pipelineCalls && bytes < pipelineBytes && events > 0 {
+		for turn > 0 && sh.ready.Len() > 0 && len(taken) < calls && bytes < pipelineBytes && events > 0 {
 			s, _ := sh.ready.Pop()
 			s.queued = false
+			l.queued--
 			b := s.next()
 			if b == nil { // what was waiting has expired
 				l.settle(s)

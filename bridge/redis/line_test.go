@@ -33,7 +33,7 @@ func TestLineAgainstNaiveStrands(t *testing.T) {
 					naive[name] = append(naive[name], o)
 				}
 			case 2:
-				for _, b := range l.take(1 + random.IntN(40)) {
+				for _, b := range l.take(1+random.IntN(40), 1+random.IntN(8)) {
 					for _, other := range under {
 						if other.strand == b.strand {
 							t.Fatalf("seed %d: two batches of %s under way", seed, b.strand.name)
@@ -89,13 +89,13 @@ func TestLineAgainstNaiveStrands(t *testing.T) {
 			for _, b := range under {
 				l.done(b)
 			}
-			if under = l.take(1 << 20); len(under) == 0 && l.items > 0 {
+			if under = l.take(1<<20, pipelineCalls); len(under) == 0 && l.items > 0 {
 				t.Fatalf("seed %d: %d items are never taken", seed, l.items)
 			}
 		}
-		l.take(1)
-		if len(l.strands) != 0 || len(l.shares) != 0 {
-			t.Fatalf("seed %d: %d strands and %d shares are left", seed, len(l.strands), len(l.shares))
+		l.take(1, pipelineCalls)
+		if len(l.strands) != 0 || len(l.shares) != 0 || l.queued != 0 {
+			t.Fatalf("seed %d: %d strands and %d shares are left, %d are queued", seed, len(l.strands), len(l.shares), l.queued)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestLineIsFair(t *testing.T) {
 	if err := l.put("quiet", "quiet:1", testOp(1, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	taken := l.take(turnEvents + 1)
+	taken := l.take(turnEvents+1, pipelineCalls)
 	if len(taken) != turnEvents+1 || taken[turnEvents].strand.name != "quiet:1" {
 		t.Errorf("the quiet tenant is not in the first %d of %d", turnEvents+1, len(taken))
 	}
@@ -129,7 +129,7 @@ func TestLineBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := l.take(1 << 20)[0]
+	b := l.take(1<<20, pipelineCalls)[0]
 	if b.events != 63 || len(b.ops) != 21 {
 		t.Errorf("%d events of %d ops", b.events, len(b.ops))
 	}
@@ -141,9 +141,34 @@ func TestLineBatches(t *testing.T) {
 	if err := l.put("b", "b:1", testOp(1, time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	for _, got := range l.take(1 << 20) {
+	for _, got := range l.take(1<<20, pipelineCalls) {
 		if got.strand.name == "b:1" && len(got.ops) != 1 {
 			t.Errorf("the large one goes with %d others", len(got.ops)-1)
+		}
+	}
+}
+
+// What many strands wait with is shared by two pipelines where a second caller has nothing
+// to do; what few wait with, and all of it where none is free, goes at once.
+func TestManyStrandsAreSharedByTwoPipelines(t *testing.T) {
+	for _, c := range []struct{ strands, idle, first int }{
+		{16, 1, 8}, {9, 1, 5}, {7, 1, 7}, {16, 0, 16},
+	} {
+		caller := newCaller(t.Context(), nil, OutageQueue{Items: 100, Bytes: 1 << 20})
+		caller.idle = c.idle
+		for i := range c.strands {
+			caller.put("acme", fmt.Sprint("r", i), testOp(1, time.Now()))
+		}
+		first, _ := caller.take()
+		caller.idle = 0
+		if len(first) != c.first {
+			t.Errorf("of %d strands with %d callers idle the first pipeline has %d, want %d", c.strands, c.idle, len(first), c.first)
+		}
+		if len(first) == c.strands {
+			continue
+		}
+		if second, _ := caller.take(); len(first)+len(second) != c.strands {
+			t.Errorf("of %d strands %d and %d were taken", c.strands, len(first), len(second))
 		}
 	}
 }
