@@ -89,6 +89,13 @@ func (s *site) tail(room string) *tail {
 	return tl
 }
 
+// give ends tail, and is what it said of errors: it is read when nothing writes any more.
+func (tl *tail) give(t *testing.T) string {
+	_ = tl.cmd.Process.Kill() // it may have ended
+	t.Log("tail:", tl.cmd.Wait())
+	return tl.errs.String()
+}
+
 // told is a frame that tail has printed.
 type told struct {
 	T, Room, Epoch, Session string
@@ -260,11 +267,11 @@ func TestRollingRestart(t *testing.T) {
 		select {
 		case line, ok := <-followed.lines:
 			if !ok {
-				t.Fatalf("tail has ended: %s", &followed.errs)
+				t.Fatalf("tail has ended: %s", followed.give(t))
 			}
 			f.take(line)
 		case <-late:
-			t.Fatalf("tail has printed %d of %d events: %s", len(f.seen), len(published), &followed.errs)
+			t.Fatalf("tail has printed %d of %d events: %s", len(f.seen), len(published), followed.give(t))
 		}
 	}
 	for _, data := range published {
