@@ -16,6 +16,10 @@ const (
 	justAfter  = 15 * time.Second
 )
 
+// What a room has read of the buffer may be ahead of what it has delivered, and of what
+// anybody has heard of yet.
+const readAhead = time.Second
+
 // Check says what is wrong with a run, in order of time.
 func Check(run *Run) []Finding {
 	var all []Finding
@@ -100,7 +104,8 @@ func (j *judge) passed(p codec.Position, to string) {
 
 // needless judges a reset.
 func (j *judge) needless(r verdictDue) {
-	behind := r.begins.Offset > r.was.Offset && r.begins.Offset-r.was.Offset > uint64(j.room.Kept)
+	head := j.head(r.begins, r.at+readAhead)
+	behind := head > r.was.Offset && head-r.was.Offset > uint64(j.room.Kept)
 	switch {
 	case r.reason != codec.ResetEpoch && behind:
 		// The buffer does not reach so far.
@@ -109,6 +114,17 @@ func (j *judge) needless(r verdictDue) {
 	case !j.lost(j.known[r.was], r.at):
 		j.find(Needless, r.member, r.at, "reset (%v) at %v, to %v; no history was lost since the former was new, at %v", r.reason, r.was, r.begins, j.known[r.was])
 	}
+}
+
+// head is how far the buffer reached at an instant, in the epoch of a position that was in
+// it by then.
+func (j *judge) head(p codec.Position, by time.Duration) uint64 {
+	for known, at := range j.known {
+		if known.Epoch == p.Epoch && at <= by {
+			p.Offset = max(p.Offset, known.Offset)
+		}
+	}
+	return p.Offset
 }
 
 // lost reports whether history may have been lost between two instants.

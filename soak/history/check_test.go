@@ -155,13 +155,24 @@ func TestCheck(t *testing.T) {
 // Whoever is further behind than the buffer reaches is reset, and whoever is not is not.
 func TestResetsBeyondTheBuffer(t *testing.T) {
 	for _, c := range []struct {
-		to   uint64
-		want int
-	}{{10, 1}, {11, 0}} {
+		to    uint64
+		heard int // of the next event, in seconds; 0: there is none
+		want  int
+	}{
+		{10, 0, 1}, {11, 0, 0},
+		{10, 4, 0}, // it was in the buffer already when the room read
+		{10, 5, 1},
+	} {
 		room := Room{Name: "chat:1", Kept: 10, Members: []Member{{"ann", told(joined(at("e", 0)), lost,
 			Entry{Kind: Joined, Reason: codec.ResetExpired, Position: at("e", c.to)})}}}
+		if c.heard > 0 {
+			e := event(at("e", c.to+1), 1)
+			e.At = seconds(c.heard)
+			room.Members[0].Entries = append(room.Members[0].Entries, e)
+			room.Sent = []Publication{{Key{1, 1}, true, e.Position, e.At}}
+		}
 		if got := Check(&Run{Rooms: []Room{room}}); len(got) != c.want {
-			t.Errorf("reset at %d of a buffer of 10: %+v", c.to, got)
+			t.Errorf("reset at %d of a buffer of 10, the next event heard of at second %d: %+v", c.to, c.heard, got)
 		}
 	}
 }
