@@ -11,7 +11,7 @@ const (
 	callEvents     = 64
 	callBytes      = 64 << 10
 	pipelineCalls  = 256
-	sharedCalls    = 8 // that two pipelines share
+	sharedCalls    = 8 // from so many on two pipelines share them
 	pipelineBytes  = 1 << 20
 	recoveryEvents = 256 // until the server has answered again
 	turnEvents     = 64  // of one tenant, until others have their turn
